@@ -1,0 +1,35 @@
+"""casebound: which rows of your own tables is this report about, and what exactly says so?
+
+Importing this package costs next to nothing: every public name is loaded on first use (PEP 562).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from casebound.api import explain, resolve, resume, show, verify
+    from casebound.errors import CaseboundError
+    from casebound.hookspecs import hookimpl
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CaseboundError": "casebound.errors",
+    "explain": "casebound.api",
+    "hookimpl": "casebound.hookspecs",
+    "resolve": "casebound.api",
+    "resume": "casebound.api",
+    "show": "casebound.api",
+    "verify": "casebound.api",
+}
+
+__all__ = ["CaseboundError", "__version__", "explain", "hookimpl", "resolve", "resume", "show", "verify"]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'casebound' has no attribute {name!r}")
+    return getattr(import_module(home), name)

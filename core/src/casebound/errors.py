@@ -1,0 +1,251 @@
+"""The error tree and the table of codes.
+
+A class says who must act, a code says what happened. An error carries facts as fields; its message is made from them:
+where, what was found, what is accepted, what to do. A secret can not be a field. Plugins add rows with `register_codes`;
+a row that is taken is an error. Codes are never renamed and never reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+
+class CaseboundError(Exception):
+    """Everything that casebound raises on purpose.
+
+    Attributes:
+        code: a row of `CODES`.
+        found: what was there.
+        where: the place in words (a file, a table, a plugin).
+        path: the file concerned, if any.
+        pointer: JSON pointer or settings key inside it, if any.
+        expected: what was expected there.
+        allowed: the values that would be accepted.
+        hint: what to do; the code's own hint where none is given.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        *,
+        found: str | None = None,
+        where: str | None = None,
+        path: str | None = None,
+        pointer: str | None = None,
+        expected: str | None = None,
+        allowed: Sequence[str] = (),
+        hint: str | None = None,
+    ) -> None:
+        self.code = code
+        self.found = found
+        self.where = where
+        self.path = path
+        self.pointer = pointer
+        self.expected = expected
+        self.allowed = tuple(allowed)
+        row = CODES.get(code)
+        self.summary = row.summary if row else code
+        self.hint = hint or (row.hint if row else "")
+        super().__init__(self._message())
+
+    @property
+    def exit_status(self) -> int:
+        """The documented exit status of a command that ends with this error."""
+        row = CODES.get(self.code)
+        return row.exit_status if row else 1
+
+    def _message(self) -> str:
+        place = " ".join(part for part in (self.path, self.pointer and f"at {self.pointer}", self.where) if part)
+        parts = [f"{self.code}: {self.summary}"]
+        if place:
+            parts.append(f"where: {place}")
+        if self.found is not None:
+            parts.append(f"found: {self.found}")
+        if self.expected is not None:
+            parts.append(f"expected: {self.expected}")
+        if self.allowed:
+            parts.append(f"accepted: {_listing(self.allowed)}")
+        if self.hint:
+            parts.append(f"what to do: {self.hint}")
+        return "\n  ".join(parts)
+
+
+def _listing(values: Sequence[str], most: int = 30) -> str:
+    shown = ", ".join(values[:most])
+    return shown if len(values) <= most else f"{shown}, … ({len(values) - most} more)"
+
+
+class SettingsError(CaseboundError):
+    """The operator must change a setting, an argument or a report."""
+
+
+class UnavailableError(CaseboundError):
+    """Something outside does not answer."""
+
+    def __init__(self, code: str, *, retryable: bool = False, retry_at: datetime | None = None, **facts: object) -> None:
+        self.retryable = retryable
+        self.retry_at = retry_at
+        super().__init__(code, **facts)  # type: ignore[arg-type]  # the facts of CaseboundError
+
+
+class ProviderError(UnavailableError):
+    """A model server refused, failed or did not answer.
+
+    Attributes:
+        retryable: whether the same request may succeed later.
+        retry_after: the server's own wish in seconds, None where it said nothing usable.
+    """
+
+    def __init__(self, code: str, *, retryable: bool, retry_after: float | None = None, **facts: object) -> None:
+        self.retry_after = retry_after
+        super().__init__(code, retryable=retryable, **facts)  # type: ignore[arg-type]  # the facts of CaseboundError
+
+
+class ResearchError(UnavailableError):
+    """The operator's database did not answer a look-up. Never the same as finding nothing."""
+
+
+class ReplyError(CaseboundError):
+    """The model's reply does not hold; it feeds the correction loop."""
+
+
+class IntegrityError(CaseboundError):
+    """Bytes on disk do not hold."""
+
+
+class PluginError(CaseboundError):
+    """A plugin is missing, broken or clashes; the message names distribution and version."""
+
+
+class ContractError(CaseboundError):
+    """A promise between our own parts is broken: a bug."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One row of the table of codes."""
+
+    name: str
+    error: str
+    summary: str
+    hint: str
+    exit_status: int
+    since: str = "0.1"
+
+
+CODES: dict[str, Code] = {}
+
+
+def register_codes(rows: Iterable[Code]) -> None:
+    """Add rows to the table.
+
+    Raises:
+        PluginError: a code is taken by another row.
+    """
+    for row in rows:
+        known = CODES.get(row.name)
+        if known is not None and known != row:
+            raise PluginError("PLUGIN_CLASH", found=f"a second meaning for the code {row.name}", expected=known.summary)
+        CODES[row.name] = row
+
+
+def _rows(error: type[CaseboundError], exit_status: int, *rows: tuple[str, str, str]) -> list[Code]:
+    return [Code(name, error.__name__, summary, hint, exit_status) for name, summary, hint in rows]
+
+
+register_codes(
+    [
+        *_rows(
+            SettingsError,
+            2,
+            ("SETTINGS_FILE", "the settings file cannot be used", "write one with `casebound init`, or name one with --project-config"),
+            ("SETTINGS_SYNTAX", "the settings file is not valid TOML", "repair the place that is named"),
+            ("SETTINGS_KEY", "the settings hold a key that nobody reads", "remove it, or correct its spelling"),
+            ("SETTINGS_VALUE", "a setting has a value that is not accepted", "correct the value"),
+            ("SETTINGS_VARIABLE", "an environment variable is not set", "set it, then repeat the command"),
+            ("SETTINGS_SECRET", "a password stands in a settings file", "put the URL into a variable and name that in url_env"),
+            ("SETTINGS_TABLE", "a table is not in the allowlist", "add it to [database] tables, if casebound may read it"),
+            ("SETTINGS_COLUMN", "a column is not in the table", "name columns that the table has"),
+            ("SETTINGS_NAME", "no plugin offers what the settings name", "install the plugin, or use one of the accepted names"),
+            ("USAGE", "the command cannot be understood", "see `casebound --help`"),
+            ("CASE_UNKNOWN", "the workspace holds no such case", "look at the workspace, or name the case as `show` prints it"),
+            ("PACKAGE_UNREADABLE", "there is no package at this place", "name the folder that holds package.json"),
+            ("REPORT_UNREADABLE", "the report cannot be read", "check the path and the permissions"),
+            ("REPORT_FORMAT", "no reader takes this kind of file", "give Markdown, plain text or JSON"),
+            ("REPORT_SYNTAX", "the report is not what its file name says", "repair the place that is named"),
+            ("REPORT_TOO_LARGE", "the report is larger than [intake] max_bytes", "raise the limit, or shorten the report"),
+            ("REPORT_ENCODING", "the report is not valid UTF-8", "convert it to UTF-8"),
+            ("REPORT_BINARY", "the report holds bytes that no text has", "give the text of the report"),
+            ("REPORT_EMPTY", "the report holds no text", "give a title or a body"),
+            ("REPORT_DUPLICATE", "the workspace already holds this report, or another one with its id", "resolve that case, or give --package-id"),
+            ("CASE_ID", "a case id or package id is not a safe name", "use letters, digits and . _ # -, at most 100, a letter or digit first"),
+            ("WORKSPACE_WRITE", "the workspace cannot be written", "check space and permissions of the folder"),
+            ("WORKSPACE_LINK", "a path in the workspace is a link or not a folder", "remove the link"),
+            ("CATALOG_TERM", "the text cannot be looked up", "give a text without NUL and without lone surrogates"),
+        ),
+        *_rows(
+            ResearchError,
+            3,
+            ("RESEARCH_UNAVAILABLE", "the database did not answer", "check the server, then `casebound resume CASE`"),
+        ),
+        *_rows(
+            ProviderError,
+            1,
+            ("LLM_RATE_LIMITED", "the model server asks to wait", "the case goes on after its retry time"),
+            ("LLM_TIMEOUT", "the model server did not answer in time", "the case goes on after its retry time; see [llm] timeout_s"),
+            ("LLM_UNAVAILABLE", "the model server cannot be reached or failed", "check base_url and the server"),
+            ("LLM_AUTH", "the model server refused the key", "check the key, then `casebound resume CASE`"),
+            ("LLM_QUOTA", "the account of the model server is used up", "raise the quota, then `casebound resume CASE`"),
+            ("LLM_REQUEST", "the model server refuses the request itself", "check model, base_url and response_format"),
+            ("LLM_CALL_UNKNOWN", "a call was sent and its reply never reached the disk", "`casebound resume CASE` sends it again"),
+        ),
+        *_rows(
+            ReplyError,
+            1,
+            ("LLM_OUTPUT_JSON", "the reply is not exactly one strict JSON value", "answer with one JSON object and nothing else"),
+            ("LLM_OUTPUT_SCHEMA", "the reply does not fit the schema", "answer with the fields that the schema names"),
+            ("LLM_INCOMPLETE_OUTPUT", "the reply was cut off", "answer more briefly"),
+            ("LLM_REFUSED", "the model refused to answer", "answer the task as stated"),
+            ("ENTITY_RESOLUTION_INVALID_RESPONSES", "too many invalid replies while resolving entities", "`casebound revise CASE` starts anew"),
+            ("INTERPRETATION_INVALID_RESPONSES", "too many invalid replies while interpreting", "`casebound revise CASE` starts anew"),
+        ),
+        *_rows(
+            SettingsError,
+            1,
+            ("BUDGET_REACHED", "a budget or dispatch limit is reached", "raise it and repeat the command"),
+            ("BINDING_CHANGED", "the settings differ from what the unfinished case froze", "put them back, or start a new case with --package-id"),
+            ("RETRY_LATER", "the case may not go on yet", "repeat the command after the time that is named"),
+            ("RESUME_REFUSED", "the case cannot be resumed", "see its state with `casebound show CASE`"),
+        ),
+        *_rows(
+            IntegrityError,
+            1,
+            ("STORE_MISSING", "a file of the package is missing", "restore it from a copy"),
+            ("STORE_DIGEST", "a file of the package is not what its digest says", "restore it from a copy"),
+            ("STORE_JSON", "a file of the package is not the canonical JSON of its format", "restore it from a copy"),
+            ("STORE_CONFLICT", "a file exists with other content, and files are created once", "look at the package with `casebound verify`"),
+            ("STORE_VERSION", "the package has a format that this release does not know", "use a newer release of casebound"),
+            ("VERIFY_FAILED", "the package does not hold", "see the listed files and pointers"),
+        ),
+        *_rows(
+            PluginError,
+            1,
+            ("PLUGIN_MISSING", "a plugin that the case needs is not installed", "install the distribution that is named"),
+            ("PLUGIN_BROKEN", "a plugin failed to load", "see `casebound plugins`, or uninstall it"),
+        ),
+        *_rows(
+            PluginError,
+            2,
+            ("PLUGIN_CLASH", "two plugins offer the same name", "uninstall one of them, or pin with [project] plugins"),
+            ("PLUGIN_OFFER", "a plugin offers something that does not hold", "update or uninstall it"),
+        ),
+        *_rows(
+            ContractError,
+            1,
+            ("CONTRACT_JSON", "a value has no canonical JSON form", "report this as a bug"),
+            ("CONTRACT_BROKEN", "a promise between parts of casebound is broken", "report this as a bug"),
+        ),
+    ]
+)

@@ -1,0 +1,39 @@
+"""The contract of a model provider: two methods, and one way to fail."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """Sends a request, keeps the native bytes apart from what is read from them.
+
+    The stage stores the native reply between `send` and `read`: hence `read` is pure, and reading again later gives the
+    same reply. A provider never retries by itself, never follows a redirect, never raises its library's exceptions,
+    and never lets a key into an error text, a header that it returns, or a log.
+    """
+
+    async def send(self, request: ModelRequest) -> NativeReply:
+        """Send the request and return everything that came back, whatever the status.
+
+        Raises:
+            ProviderError: nothing usable came back (`LLM_TIMEOUT`: the whole call took longer than
+                `request.timeout_s`; `LLM_UNAVAILABLE`: no connection, broken off, too large).
+        """
+        ...
+
+    def read(self, native: NativeReply) -> ModelReply:
+        """Return what the native bytes say; nothing that was not reported is invented.
+
+        Raises:
+            ProviderError: the bytes are an error of the server: `LLM_AUTH`, `LLM_QUOTA`, `LLM_RATE_LIMITED`,
+                `LLM_REQUEST`, `LLM_UNAVAILABLE`, `LLM_TIMEOUT`, with `retryable` and `retry_after` where stated.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; called once, after the last `send`."""
+        ...

@@ -1,0 +1,283 @@
+"""What a plugin offers, as frozen values: no pydantic, nothing heavy, classes named as strings.
+
+A hook returns these; the host checks and indexes them by name. A class is named as `"package.module:Class"`, so that
+listing plugins imports no vendor's code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from casebound.contracts.findings import Finding
+    from casebound.contracts.model_call import Prompt
+
+STAGES = ("plan", "assessment", "interpretation", "entity_link")
+CORE_ROLES = ("affected_subject", "participant", "contributor", "location", "context")
+
+
+# --- catalogs -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Where names of one entity type are looked up: one table, chosen by an operator or a preset, never by a model.
+
+    Attributes:
+        name: `plugin.thing`, as settings and plans name it.
+        entity_type: the type of every row (`creature`, `host` …).
+        table: the one table that is read; it must be in the operator's allowlist.
+        id_column: holds the identity.
+        name_column: holds the name that is searched.
+        columns: what is returned, id and name among them. A preset may list columns that some schemas lack.
+        locale_column: holds the locale of the name, where rows carry one.
+        preset: True drops columns that the table does not have; an operator's own catalog must be exact.
+    """
+
+    name: str
+    entity_type: str
+    table: str
+    id_column: str
+    name_column: str
+    columns: tuple[str, ...]
+    locale_column: str | None = None
+    preset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EnrichmentRule:
+    """Which rows to fetch for a typed id that a report cites, and what their columns mean.
+
+    Attributes:
+        name: `plugin.thing`; an operator's own rule is named by its place in the settings.
+        entity_type: for which cited ids the rule runs.
+        table: the one table that is read.
+        column: the id column; rows are those where it equals the cited id.
+        columns: what is returned, id and name columns among them.
+        name_column: yields typed `project_entity_name` facts.
+        description_columns: nonempty text becomes a readable `P` source.
+        preset: True drops columns that the table does not have.
+    """
+
+    name: str
+    entity_type: str
+    table: str
+    column: str
+    columns: tuple[str, ...]
+    name_column: str | None = None
+    description_columns: tuple[str, ...] = ()
+    preset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePattern:
+    """How reports write a typed id of one entity type.
+
+    Attributes:
+        name: `plugin.thing`, frozen in `build.json`.
+        entity_type: the type of the ids it finds.
+        pattern: a regular expression of Python's `re` with exactly one group named `id`.
+        ignore_case: whether letters match in either case.
+    """
+
+    name: str
+    entity_type: str
+    pattern: str
+    ignore_case: bool = True
+
+    def compiled(self) -> re.Pattern[str]:
+        """Return the compiled pattern. Raises `re.error` for a broken one."""
+        return re.compile(self.pattern, re.IGNORECASE if self.ignore_case else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogOffer:
+    """All that one domain offers: catalogs, how reports cite its ids, what to fetch for them, its roles.
+
+    Attributes:
+        catalogs: presets, inactive unless settings name them.
+        references: patterns for typed ids; always active.
+        enrichments: presets, inactive unless settings name them.
+        roles: contextual roles beside the core ones.
+        headings: heading text (any case) → source kind, beside the built-in table.
+        settings_text: the `casebound.toml` that `init` writes where this domain is installed; None: none.
+    """
+
+    catalogs: tuple[Catalog, ...] = ()
+    references: tuple[ReferencePattern, ...] = ()
+    enrichments: tuple[EnrichmentRule, ...] = ()
+    roles: tuple[str, ...] = ()
+    headings: Mapping[str, str] = field(default_factory=dict)
+    settings_text: str | None = None
+
+
+# --- providers and rules --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSpec:
+    """A model provider.
+
+    Attributes:
+        name: as `[llm] provider` names it; its settings table is `[llm.NAME]`.
+        settings: `"pkg.mod:Model"`, a frozen pydantic model with `extra="forbid"`.
+        factory: `"pkg.mod:Provider"`, called with the validated settings (and, for `resolver = "rules"`, with the
+            installed `RuleSet`s by stage as the second argument). Returns a `casebound.llm.Provider`.
+        resolver: `model`, or `rules` for a deterministic provider; results say which.
+    """
+
+    name: str
+    settings: str
+    factory: str
+    resolver: Literal["model", "rules"] = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Deterministic answers for one stage, used by rule-based providers.
+
+    Attributes:
+        stage: the stage it answers.
+        answer: `"pkg.mod:function"`, called with the parsed user message (a dict with the reserved keys) and returning
+            the reply as a dict. Pure: no clock, no randomness, no I/O.
+    """
+
+    stage: str
+    answer: str
+
+
+# --- protocols and validators ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRef:
+    """A validator as a protocol or a frozen input names it."""
+
+    code: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProtocol:
+    """One version of one stage's conversation: a number and pure functions, never changed once published.
+
+    Attributes:
+        stage: `plan`, `assessment`, `interpretation`, or a stage of the plugin's own.
+        version: counts from 1; from 1000 for a version that another distribution adds to a stage of core.
+        prompt_id: the published name of the prompt (`case_interpretation_resolved_v3`).
+        context: stage facts → the frozen context (a JSON object); see `casebound.protocols` for the facts of a stage.
+        request: (context, feedback or None) → the prompt: system text and user object.
+        response_schema: context → JSON Schema (Draft 2020-12) of the reply.
+        rules: the validators that judge a reply, in order.
+        feedback: (findings, context) → the feedback object that the next request carries.
+        draft: True: used only where settings ask for it.
+        context_policy: the published name of the context's shape, where the interpretation's artifact states one.
+        response_contract: the published name of the reply's contract, where it has one.
+    """
+
+    stage: str
+    version: int
+    prompt_id: str
+    context: Callable[[Mapping[str, object]], dict[str, object]]
+    request: Callable[[Mapping[str, object], Mapping[str, object] | None], Prompt]
+    response_schema: Callable[[Mapping[str, object]], dict[str, object]]
+    rules: tuple[RuleRef, ...]
+    feedback: Callable[[Sequence[Finding], Mapping[str, object]], dict[str, object]]
+    draft: bool = False
+    context_policy: str | None = None
+    response_contract: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Validator:
+    """A versioned semantic rule: pure, and silent where the reply holds.
+
+    Attributes:
+        stage: whose replies it judges.
+        code: what it reports; a row of the table of codes.
+        revision: counts from 1; a change of meaning is a new revision.
+        check: (reply, context) → findings. The reply has already passed the schema.
+        always: True: takes part in every fresh case of its stage (validators that a plugin adds); False: only where a
+            protocol names it.
+    """
+
+    stage: str
+    code: str
+    revision: int
+    check: Callable[[Mapping[str, object], Mapping[str, object]], Sequence[Finding]]
+    always: bool = False
+
+
+# --- readers, phases, runners, benchmarks, demos, commands ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReportReader:
+    """Turns the bytes of a report into named fields.
+
+    Attributes:
+        name: as `admission.json` names it.
+        suffixes: file endings with the dot, lower case.
+        read: `"pkg.mod:function"`: the decoded text → `casebound.contracts.case.Report`. Same text in, same report out.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: str
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Something that may follow interpretation.
+
+    Attributes:
+        name: as `--stop-after` names it.
+        after: the phase it follows (`interpretation`, or another plugin's).
+        run: `"pkg.mod:function"`, called with the package folder (`pathlib.Path`) of an interpreted case. What it
+            writes goes below `analysis/<name>/`, outside every seal.
+    """
+
+    name: str
+    after: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Where cases are executed. `run` is `"pkg.mod:function"`; the local runner is core's own."""
+
+    name: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A benchmark: its corpus model, its guides and its checker, named as strings."""
+
+    name: str
+    corpus: str
+    checker: str
+    guides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """An embedded sample: `folder` is `"pkg.mod:function"`, called with an empty folder that it fills.
+
+    The folder then holds `casebound.toml` and the reports that the function returns (paths, in order).
+    """
+
+    name: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command group that a plugin adds; `group` is `"pkg.mod:group"`, a click command."""
+
+    name: str
+    help: str
+    group: str
