@@ -249,8 +249,8 @@ def _shown(value: object, place: Sequence[str | int]) -> str:
         tuple: "array",
     }
     kind = kinds.get(type(value), type(value).__name__)
-    secret = any(is_secret_name(str(part)) or str(part) in ("key", "url", "api_key_cmd") for part in place)
-    if secret or isinstance(value, dict | list | tuple):
+    secret = any(is_secret_name(str(part)) or str(part).endswith(("key", "url")) for part in place)
+    if (secret and isinstance(value, str)) or isinstance(value, dict | list | tuple):
         return f"a value of type {kind}"
     text = redact(repr(value))
     return f"{text[:80]}{'…' if len(text) > 80 else ''} ({kind})"
@@ -371,11 +371,12 @@ def _command_output(command: list[str], key: str, timeout_s: float) -> str:
 
 
 def redact_environment(text: str) -> str:
-    """Return `text`, which somebody else wrote, without what the environment keeps secret and without passwords in URLs."""
+    """Return what somebody else wrote without the secrets of the environment and the passwords of URLs."""
     values = (
         value
         for name, value in os.environ.items()
         if len(value) >= 6
+        and name not in ("PWD", "OLDPWD")
         and (is_secret_name(name) or name.upper().endswith("KEY") or holds_password(value, database=True))
     )
     return redact(text, tuple(values))

@@ -1,7 +1,7 @@
 """What `casebound.toml` may say: frozen, strict models, one a table. Field names are the keys of the file.
 
-Every number has bounds, so that a slip of the finger is found before anything runs. Zero means "no limit" only where the
-field says so. Money, prices and factors are decimals.
+Every number has bounds, so that a slip of the finger is found before anything runs. Zero means "no limit" only where
+the field says so. Money, prices and factors are decimals.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 from casebound.contracts.model_call import ResponseFormat
 
 LARGEST = 2**53 - 1
-FALLBACK_CODES = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE", "LLM_QUOTA")
-
 HeadingKind = Literal["observation", "expectation", "reproduction", "environment", "reference", "comment", "text"]
 FallbackCode = Literal["LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE", "LLM_QUOTA", "LLM_AUTH", "LLM_REQUEST"]
+FALLBACK_CODES: tuple[FallbackCode, ...] = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE", "LLM_QUOTA")
 UnknownCalls = Literal["retry", "hold"]
 
 Name: TypeAlias = Annotated[
