@@ -181,9 +181,13 @@ register_codes(
             ("REPORT_EMPTY", "the report holds no text", "give a title or a body"),
             ("REPORT_DUPLICATE", "the workspace already holds this report, or another one with its id", "resolve that case, or give --package-id"),
             ("CASE_ID", "a case id or package id is not a safe name", "use letters, digits and . _ # -, at most 100, a letter or digit first"),
-            ("WORKSPACE_WRITE", "the workspace cannot be written", "check space and permissions of the folder"),
             ("WORKSPACE_LINK", "a path in the workspace is a link or not a folder", "remove the link"),
             ("CATALOG_TERM", "the text cannot be looked up", "give a text without NUL and without lone surrogates"),
+        ),
+        *_rows(
+            UnavailableError,
+            1,
+            ("WORKSPACE_WRITE", "the workspace cannot be written", "check space and permissions of the folder"),
         ),
         *_rows(
             ResearchError,
