@@ -20,7 +20,8 @@ from pydantic_core import to_json
 
 from casebound.contracts.model_call import ResponseFormat
 from casebound.errors import CaseboundError, PluginError, SettingsError
-from casebound.host import DISTRIBUTION, Host
+from casebound.host import Host
+from casebound.loading import DISTRIBUTION
 from casebound.offers import CORE_STAGES, fold_heading
 from casebound.settings import Llm, LlmChoice, Price, Retry, Settings, redact_environment, settings_error
 from casebound.specs import (
