@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from casebound import __version__
-from casebound.errors import PluginError, SettingsError
+from casebound.errors import CaseboundError, PluginError, SettingsError
 from casebound.installed import Installed, installed_plugins
 from casebound.loading import DISTRIBUTION, LoadedPlugin, PluginLoader
 from casebound.offers import HOOK_OF_KIND, HOOKS, RESERVED, Index, Owner, entries_of, label
@@ -153,6 +154,23 @@ class Host:
         """Return who offers the thing of `kind` that is called `name`. Raises as `need`."""
         self.need(kind, name)
         return self._owners[(kind, name)]
+
+    def load_named(self, kind: str, name: object, spec: str) -> Any:  # noqa: ANN401  # whatever the plugin names
+        """Return what `"package.module:attribute"` names; `kind` and `name` say which offer it belongs to.
+
+        Raises:
+            PluginError: it does not import (`PLUGIN_BROKEN`), with the distribution and version.
+        """
+        module, _, attribute = spec.partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except CaseboundError:
+            raise
+        except (Exception, SystemExit) as exc:  # a plugin's module may do anything when it is imported
+            from casebound.settings import redact_environment
+
+            found = f"{spec}: {redact_environment(f'{type(exc).__name__}: {exc}')}"
+            raise PluginError("PLUGIN_BROKEN", found=found, where=str(self.distribution_of(kind, name))) from exc
 
     def _whole(self, kind: str) -> Index[Any, Any]:
         index = self.index(kind)
