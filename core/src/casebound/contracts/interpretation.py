@@ -119,7 +119,13 @@ class Feedback(Artifact):
 
 
 class Event(Artifact):
-    """`events/NNNN.json`: what happened to the case, append only."""
+    """`events/NNNN.json`: what happened to the case, append only.
+
+    Attributes:
+        retry_at: not before this time may the case go on; None: no time makes a difference.
+        stage: what was under way (`research`, `plan` …).
+        attempts: the number of the stage's last attempt then; 0 where it has none.
+    """
 
     format: Literal["casebound-event/v1"] = "casebound-event/v1"
     kind: Literal["blocked", "retry_pending", "review", "resumed"]
@@ -127,6 +133,8 @@ class Event(Artifact):
     at: str
     retry_at: str | None
     detail: str
+    stage: str
+    attempts: int
 
 
 class SealedFile(Contract):
