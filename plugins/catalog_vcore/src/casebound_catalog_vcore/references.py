@@ -24,7 +24,7 @@ _ID = r"(?P<id>[1-9][0-9]{0,7})"
 _END = r"(?![^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])"
 
 _COUNTED = (
-    r"times|x(?![ ]?[0-9])|hp|gold|silver|copper|xp|yards?|yd|percent"
+    r"\(?guid|times|x(?![ ]?[0-9])|hp|gold|silver|copper|xp|yards?|yd|percent"
     r"|seconds?|secs?|minutes?|mins?|hours?|days?|weeks?|players?"
     r"|mal|sekunden|minuten|stunden|tagen?|spielern?|prozent"
     r"|fois|secondes|heures|jours|joueurs|veces|segundos|minutos|horas|vezes"
@@ -41,10 +41,11 @@ _GAP = r"[ \t\u00a0:：#№=*`\"'(\[]{0,6}"
 _JOIN = r"[ \t\u00a0:*`\"'(\[._–-]{0,6}"
 _WITH = r"(?:(?:with|mit|avec|con|com|с)[ ](?:(?:the|der|dem|el|o)[ ]|l['’])?)?"
 _STRONG = rf"(?:s|'s)?{_JOIN}{_WITH}(?:ids?|entry|entries|ид|айди)(?!\w){_GAP}(?=[0-9])"
-_WEAK = rf"(?!\w)(?!=[0-9]){_GAP}(?=[0-9]{{3}})"
+_NUMBER = rf"(?:(?:n[ro°º]|num(?:ber|mer)|n[úu]mero|numéro|номер)\.?(?!\w){_GAP})?"
+_WEAK = rf"(?!\w)(?!=[0-9]){_GAP}{_NUMBER}(?=[0-9]{{3}})"
 
 _URL = (
-    r"(?:(?<!\w)(?:https?://|www\.)[a-z0-9.-]{1,80}(?::[0-9]{1,5})?/"
+    r"(?:(?:https?://|www\.)[a-z0-9.-]{1,80}(?::[0-9]{1,5})?/"
     r"(?:[a-z0-9_.-]{1,30}/){0,5}[a-z0-9_.-]{0,30}[?#]?)?"
 )
 
@@ -57,7 +58,7 @@ def _link(entity_type: str, keys: str) -> ReferencePattern:
 
 def _path_link(entity_type: str, segment: str) -> ReferencePattern:
     """`https://www.wowdb.com/npcs/23487-wild-wolpertinger`."""
-    pattern = rf"(?<!\w)https?://(?:[a-z0-9-]{{1,30}}\.){{0,3}}wowdb\.com/{segment}/{_ID}{_END}"
+    pattern = rf"https?://(?:[a-z0-9-]{{1,30}}\.){{0,3}}wowdb\.com/{segment}/{_ID}{_END}"
     return ReferencePattern(f"vcore.{entity_type}_path", entity_type, pattern)
 
 
@@ -88,8 +89,8 @@ def _chat_link(entity_type: str, kind: str) -> ReferencePattern:
 def _sql(entity_type: str, column: str) -> ReferencePattern:
     """`creature_template.entry = 23487`, or a statement of one line: `creature_template … WHERE entry = 23487`."""
     table = rf"(?<!\w){entity_type}_template(?:_addon|_locale)?`?"
-    place = r"(?:\.|[ ][^\n;]{0,160}?(?<!\w)where[ ]{1,3}(?:`?\w{1,30}`?\.)?)"
-    pattern = rf"{table}{place}[`\"]?{column}[`\"]?[ ]?(?:=|in[ ]?\()[ ]?['\"]?{_ID}{_END}(?!\.[0-9])"
+    place = r"(?:\.|[ ]\(?|[ ][^\n;]{0,160}?(?<!\w)where[ ]{1,3}(?:`?\w{1,30}`?\.)?)"
+    pattern = rf"{table}{place}[`\"]?{column}[`\"]?[ ]?(?:=|:|in[ ]?\()?[ ]?['\"]?{_ID}{_END}(?!\.[0-9])"
     return ReferencePattern(f"vcore.{entity_type}_sql", entity_type, pattern)
 
 
