@@ -9,7 +9,6 @@ ROLES = ("quest_giver", "quest", "item")
 HEADINGS = MappingProxyType(
     {
         "AC rev. hash/commit": "environment",
-        "Branch(es)": "environment",
         "Core revision": "environment",
         "Custom changes or Modules": "environment",
         "TC rev. hash/commit": "environment",
