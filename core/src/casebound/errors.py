@@ -169,6 +169,7 @@ register_codes(
             ("SETTINGS_SECRET", "a secret stands in a settings file, or is not usable as one", "put the whole URL or the key into an environment variable and name the variable"),
             ("SETTINGS_TABLE", "a table is not in the allowlist", "add it to [database] tables, if casebound may read it"),
             ("SETTINGS_COLUMN", "a column is not in the table", "name columns that the table has"),
+            ("SETTINGS_DRIVER", "the database driver is not installed", "install the driver, or use SQLite"),
             ("SETTINGS_NAME", "no plugin offers what the settings name", "install the plugin, or use one of the accepted names"),
             ("USAGE", "the command cannot be understood", "see `casebound --help`"),
             ("CASE_UNKNOWN", "the workspace holds no such case", "look at the workspace, or name the case as `show` prints it"),
