@@ -248,6 +248,7 @@ register_codes(
         *_rows(
             SettingsError,
             1,
+            ("OUTPUT_WRITE", "the answer cannot be written to standard output", "make room, and repeat the command"),
             ("BUDGET_REACHED", "a budget or dispatch limit is reached", "raise it and repeat the command"),
             ("BINDING_CHANGED", "the settings differ from what the unfinished case froze", "put them back, or start a new case with --package-id"),
             ("RETRY_LATER", "the case may not go on yet", "repeat the command after the time that is named"),

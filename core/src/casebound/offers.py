@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from casebound.commands import CORE_COMMANDS
 from casebound.errors import PluginError
 from casebound.specs import (
     CORE_ROLES,
@@ -34,19 +35,6 @@ CORE_STAGES = ("plan", "assessment", "interpretation")
 FIRST_FOREIGN_VERSION = 1000
 CORE_PHASES = ("admission", "construction", "research", "interpretation")
 HEADING_KINDS = ("observation", "expectation", "reproduction", "environment", "reference", "comment", "text")
-CORE_COMMANDS: dict[str, str] = {
-    "init": "Write a settings file to start from.",
-    "doctor": "Check plugins, settings, database and models.",
-    "plugins": "List the plugins and what they offer.",
-    "protocols": "List the versions of the prompt protocols.",
-    "catalogs": "List catalogs, and search names in them.",
-    "resolve": "Resolve the entities of reports: the whole job.",
-    "show": "Show a case: plan, candidates, assessment, interpretation.",
-    "resume": "Let a blocked case go on.",
-    "explain": "Explain each claim down to the text and the row.",
-    "verify": "Check that finished packages still hold.",
-    "demo": "Resolve the embedded sample report.",
-}
 
 K = TypeVar("K")
 V = TypeVar("V")
