@@ -190,6 +190,7 @@ register_codes(
             UnavailableError,
             1,
             ("WORKSPACE_WRITE", "the workspace cannot be written", "check space and permissions of the folder"),
+            ("CASE_BUSY", "another process works on this case", "wait until it has ended, then repeat the command"),
         ),
         *_rows(
             ResearchError,

@@ -16,8 +16,7 @@ class StagePolicy(Contract):
         resolver: `rules` or `model`, as the provider declares.
         max_invalid_responses: invalid replies before the case goes to review.
         max_retries: transient provider errors before it blocks; each `resume` counts anew.
-        incomplete_cap_factor: how much longer an answer may be after one that was cut off.
-        fallback: further policies, tried in turn on `fallback_codes` once retries are used up.
+        incomplete_cap_factor: a decimal: how much longer an answer may be after one that was cut off.
     """
 
     stage: str
@@ -28,7 +27,7 @@ class StagePolicy(Contract):
     response_format: ResponseFormat
     timeout_s: int
     max_output_tokens: int
-    incomplete_cap_factor: int
+    incomplete_cap_factor: str
     unknown_calls: Literal["retry", "hold"]
     max_invalid_responses: int
     max_retries: int

@@ -62,6 +62,27 @@ class Package:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
+    def paths(self) -> list[str]:
+        """Return the path of every file in the package, sorted; links are listed, not followed.
+
+        Raises:
+            UnavailableError: a folder cannot be read (`WORKSPACE_WRITE`).
+        """
+        found: list[str] = []
+        waiting = [("", os.fspath(self.root))]
+        while waiting:
+            prefix, folder = waiting.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append((f"{prefix}{entry.name}/", entry.path))
+                        else:
+                            found.append(prefix + entry.name)
+            except OSError as exc:
+                raise UnavailableError("WORKSPACE_WRITE", path=folder, found=os.strerror(exc.errno or 0)) from exc
+        return sorted(found)
+
     def create(self, path: str, data: bytes) -> str:
         """Create the file once and return the digest of its bytes; the same bytes again are no error.
 
