@@ -69,7 +69,7 @@ def _found(message: Message, texts: dict[str, Text]) -> list[Found]:
                 for place in places_of(text, name, candidate["term"]):
                     at = (alias, place.start, place.end, place.level)
                     if at not in places:
-                        around = Context(text.folded, place.start, place.end)
+                        around = Context(text.shown, place.start, place.end)
                         places[at] = Found(*at, text.shown[place.start : place.end], around)
                     places[at].names.setdefault(key, name)
     return [places[at] for at in sorted(places)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from casebound_llm_offline.kinds import LABEL, kind_of, shape
+from casebound_llm_offline.kinds import LABEL, PRIOR, kind_of, shape
 from casebound_llm_offline.lexicon import (
     ARTICLES,
     COMMON_WORDS,
@@ -18,13 +18,13 @@ from casebound_llm_offline.lexicon import (
     STOP_WORDS,
 )
 from casebound_llm_offline.match import EXACT, PART, TYPO, Text
-from casebound_llm_offline.text import HAN, fold, languages, tokens
+from casebound_llm_offline.text import HAN, bare, fold, is_lower, languages, tokens
 
 if TYPE_CHECKING:
     from casebound_llm_offline.assess import Found, Key
 
 MARGIN = 0.45  # how much better one type must fit than the next, where several types share a name
-PRIOR = {"agent": 0.3, "task": 0.25, "thing": 0.1, "object": 0.0, None: 0.2}
+DETERMINERS = ARTICLES | INDEFINITE | {"that", "this", "some", "any", "those", "these"}
 VERBAL = ("ed", "ing", "ly")
 
 
@@ -49,10 +49,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a report writes: which languages, whether it has upper case at all, whether nouns are written so."""
+    """How a report writes: whether it writes all nouns in upper case, and which sources have no upper case at all."""
 
     nouns_upper: bool
-    lower_only: bool
+    lower_only: frozenset[str]
 
 
 def judge(found: Iterable[Found], texts: Mapping[str, Text]) -> dict[Key, Verdict]:
@@ -71,12 +71,8 @@ def judge(found: Iterable[Found], texts: Mapping[str, Text]) -> dict[Key, Verdic
 
 
 def _style(texts: Mapping[str, Text]) -> Style:
-    shown = [text.shown for text in texts.values()]
-    spoken = languages(shown, LANGUAGE_WORDS)
-    sample = "".join(shown)[:4000]
-    uppers = sum(char.isupper() for char in sample)
-    letters = sum(char.isalpha() for char in sample)
-    return Style(spoken.get("de", 0.0) > 0.5, letters > 0 and uppers < letters * 0.015)
+    spoken = languages([text.shown for text in texts.values()], LANGUAGE_WORDS)
+    return Style(spoken.get("de", 0.0) > 0.5, frozenset(alias for alias, text in texts.items() if is_lower(text.shown)))
 
 
 def _group(places: list[Found], level: int, order: int, style: Style) -> dict[Key, Verdict]:
@@ -93,7 +89,7 @@ def _group(places: list[Found], level: int, order: int, style: Style) -> dict[Ke
     shared = len(kinds) > 1 and fits[kinds[0]] - fits[kinds[1]] < MARGIN
     best = kinds if shared else kinds[:1]
     keys = [key for key in names if key[0] in best]
-    if level == PART and len(names) > 1:
+    if level == PART and (len(names) > 1 or not all(_stands_alone(place) for place in places)):
         return {}
     if len(keys) > 1:
         why = "types" if shared else "ids"
@@ -116,6 +112,12 @@ def _fit(entity_type: str, places: list[Found]) -> float:
     return clue + shape(places[0].shown, kind) + PRIOR[kind]
 
 
+def _stands_alone(place: Found) -> bool:
+    """Tell whether no neighbouring word in upper case belongs to the name that the text begins or ends."""
+    marked = any(char in place.shown for char in "'’-") or " " in place.shown
+    return marked and not place.around.upper_beside
+
+
 def _is_meant(place: Found, fits: dict[str, float], level: int, style: Style) -> bool:
     """Tell whether the place reads like a name and not like a common word or a mere location."""
     label = max(place.around.clue(kind) for kind in fits) >= LABEL * 0.6
@@ -128,8 +130,10 @@ def _is_meant(place: Found, fits: dict[str, float], level: int, style: Style) ->
     scenery = all(kind_of(kind) == "object" for kind in fits)
     if before in LOCATIVE and not label and (scenery or len(words) == 1):
         return False
+    if len(words) > 1 and place.source in style.lower_only and not label:
+        return not DETERMINERS & set(place.around.before[:2])
     if len(words) > 1:
-        return any(word.upper for word in words) or label or style.lower_only
+        return any(word.upper for word in words) or label
     return _is_single_meant(place, words[0].key, before, label, level, style)
 
 
@@ -140,7 +144,7 @@ def _is_single_meant(place: Found, word: str, before: str, label: bool, level: i
     if word in STOP_WORDS or word in COMMON_WORDS:
         return marked and place.shown.isupper()
     upper = place.shown[:1].isupper()
-    if not upper and not (style.lower_only and len(word) > 5):
+    if not upper and not (place.source in style.lower_only and len(word) > 5):
         return False
     if before in PERSONAL or before in INDEFINITE:
         return False

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from casebound_llm_offline.lexicon import AND_WORDS, CONNECTORS, CUES_AFTER, CUES_BEFORE, KIND_LABELS
-from casebound_llm_offline.text import HAN, SENTENCE_END, fold, tokens
+from casebound_llm_offline.lexicon import AND_WORDS, CONNECTORS, CUES_AFTER, CUES_BEFORE, KIND_LABELS, STOP_WORDS
+from casebound_llm_offline.text import HAN, SENTENCE_END, Token, bare, fold, tokens
 
 LABEL = 4.0
 WINDOW = 48
+PRIOR = {"agent": 0.3, "task": 0.25, "thing": 0.1, "object": 0.0, None: 0.2}  # which kind reports name most
 
 
 @lru_cache(maxsize=256)
@@ -43,6 +44,7 @@ class Context:
     """The words around one occurrence of a name, taken once and asked for each entity type.
 
     Attributes:
+        upper_beside: whether the very next word on either side starts in upper case and is no function word.
         before, after: folded words of the same sentence, nearest first.
     """
 
@@ -50,8 +52,11 @@ class Context:
         self.left = text[max(0, start - WINDOW) : start]
         self.right = text[end : end + WINDOW]
         before = _last_clause(self.left)
-        self.before = [token.key for token in tokens(before)][::-1][:5]
-        self.after = [token.key for token in tokens(_first_clause(self.right))][:5]
+        left = list(tokens(before))[-5:]
+        right = list(tokens(_first_clause(self.right)))[:5]
+        self.before = [bare(token.key) for token in left][::-1]
+        self.after = [bare(token.key) for token in right]
+        self.upper_beside = _is_beside(left[-1:], before[-1:]) or _is_beside(right[:1], self.right[:1])
         self.line_start = not self.left.strip() or self.left.rstrip(" \t*-#>").endswith("\n")
 
     def clue(self, entity_type: str) -> float:
@@ -85,6 +90,10 @@ class Context:
         return score + after
 
 
+def _is_beside(words: list[Token], gap: str) -> bool:
+    return any(gap.isspace() and word.upper and word.key not in STOP_WORDS for word in words)
+
+
 def _last_clause(text: str) -> str:
     for index in range(len(text) - 1, -1, -1):
         if text[index] == "\n" or (text[index] in SENTENCE_END - {":", "："} and text[index + 1 : index + 2].isspace()):
@@ -104,7 +113,7 @@ def shape(name: str, kind: str | None) -> float:
     words = [token.key for token in tokens(name)]
     joined = sum(1 for word in words if word in CONNECTORS and word not in AND_WORDS)
     title = bool(re.search(r"[!?…]|\.\.\.|: ", name)) or (joined > 0 and len(words) > 3)
-    title = title or (len(words) > 1 and words[0].endswith("ing")) or (bool(words) and words[0] in CONNECTORS)
+    title = title or (len(words) > 2 and (words[0].endswith("ing") or words[0] in CONNECTORS))
     if kind == "task":
         return 0.6 if title else -0.2
     if kind == "agent":

@@ -46,13 +46,19 @@ class Place:
 
 
 def places_of(text: Text, name: str, term: str) -> list[Place]:
-    """Return where `name`, found by looking for `term`, stands in `text`: the exact places, else the less sure ones."""
+    """Return where `name`, found by looking for `term`, stands in `text`: best and less sure places alike."""
     wanted = fold(name).strip()
     exact = [Place(at, at + len(wanted), EXACT) for at in _finds(text.folded, wanted) if _is_whole(text.folded, at, len(wanted))]
-    if exact or not wanted:
-        return exact
-    sure = [place for at in _finds(text.folded, fold(term)) if (place := _aligned(text.folded, wanted, at, len(fold(term))))]
-    return sorted(set(sure), key=lambda place: (place.start, place.end))
+    if not wanted:
+        return []
+    size = len(fold(term))
+    places = set(exact)
+    for at in _finds(text.folded, fold(term)):
+        place = _aligned(text.folded, wanted, at, size)
+        if place and not any(place.start < other.end and other.start < place.end for other in exact):
+            places.add(place)
+    least = PART if not exact else TYPO
+    return sorted((place for place in places if place.level >= least), key=lambda place: (place.start, place.end))
 
 
 def _finds(text: str, part: str) -> Iterator[int]:

@@ -125,11 +125,18 @@ def _run_spans(text: str, words: list[Token], start: int, end: int) -> Iterator[
         begin += 1
     while begin < end and words[begin].key in CONNECTORS and not words[begin].upper:
         begin += 1
+    while end > begin and _is_trailing(words[end - 1]):
+        end -= 1
     if begin == end:
         return
     yield _span(text, words, begin, end, _weight(words, begin, end))
-    for left, right in _parts(words, begin, end):
-        yield _span(text, words, left, right, _weight(words, left, right) * 0.72)
+    for left, right, factor in _parts(words, begin, end):
+        yield _span(text, words, left, right, _weight(words, left, right) * factor)
+
+
+def _is_trailing(token: Token) -> bool:
+    """Tell whether a run's last word starts the next clause instead (`… the Lake I saw`)."""
+    return len(token.text) == 1 and token.key in STOP_WORDS
 
 
 def _is_opening(token: Token, left: int) -> bool:
@@ -139,26 +146,42 @@ def _is_opening(token: Token, left: int) -> bool:
     return token.key in STOP_WORDS
 
 
-def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a run: what connecting words, an upper-case article or a sentence's first word separate."""
-    seen = {(begin, end)}
-    cuts = [index for index in range(begin + 1, end) if words[index].key in CONNECTORS or words[index].key in ARTICLES]
-    pieces: list[tuple[int, int]] = []
-    for cut in cuts:
-        right = cut
-        while right < end and words[right].key in CONNECTORS and not words[right].upper:
+def _seam(words: list[Token], begin: int, end: int) -> int | None:
+    """Return where a run rather holds two names: an article or a word for "and" right after a name that is complete."""
+    for index in range(begin + 1, end):
+        if words[index].key in AND_WORDS:
+            return index
+        if words[index].key in ARTICLES and words[index - 1].key not in CONNECTORS and not words[index].initial:
+            several = sum(1 for word in words[begin:index] if word.key not in CONNECTORS) > 1
+            if several or words[index].upper or (begin and words[begin - 1].key in LOCATIVE):
+                return index
+    return None
+
+
+def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int, float]]:
+    """Yield the parts of a run that may be names, each with how likely: around a seam, after connecting words, …"""
+    seam = _seam(words, begin, end)
+    if seam is not None:
+        right = seam if words[seam].upper else seam + 1
+        while right < end - 1 and words[right].key in CONNECTORS and not words[right].upper:
             right += 1
-        pieces.append((right, end))
-        if words[cut].key in AND_WORDS or words[cut].upper:
-            pieces.append((begin, cut))
+        yield begin, seam, 1.0
+        if right < end:
+            yield right, end, 1.0
+        return
     if words[begin].initial and end - begin > 1:
-        pieces.append((begin + 1, end))
-    for cut in cuts:
-        pieces.append((begin, cut))
-    for piece in pieces:
-        if piece[0] < piece[1] and piece not in seen:
-            seen.add(piece)
-            yield piece
+        yield begin + 1, end, 0.72 if words[begin + 1].key not in CONNECTORS else 0.3
+    index = begin + 1
+    while index < end:
+        if words[index].key not in CONNECTORS and words[index].key not in ARTICLES:
+            index += 1
+            continue
+        right = index
+        while right < end - 1 and words[right].key in CONNECTORS and not words[right].upper:
+            right += 1
+        yield right, end, 0.7 if end - right > 1 else 0.4
+        yield begin, index, 0.5 if index - begin > 1 else 0.35
+        index = right + 1
 
 
 def _continued(text: str, words: list[Token], start: int, end: int) -> Iterator[Span]:
@@ -170,11 +193,17 @@ def _continued(text: str, words: list[Token], start: int, end: int) -> Iterator[
         return
     weight = 0.62 if words[begin].initial else 0.8
     stop = end
-    while stop < len(words) and words[stop].key in CONNECTORS and stop - end < 2:
+    for _ in range(3):
+        while stop < len(words) and words[stop].key in CONNECTORS and stop - end < 4:
+            stop += 1
+            weight *= 0.85
+        if stop >= len(words) or not words[stop].text[0].isalpha() or words[stop].end - words[begin].start > MAX_NAME:
+            return
+        if words[stop].key in STOP_WORDS:
+            weight *= 0.7
         stop += 1
-    if stop < len(words) and words[stop].text[0].isalpha() and words[stop].end - words[begin].start <= MAX_NAME:
-        penalty = 0.75 if words[stop].key in STOP_WORDS or stop > end else 1.0
-        yield _span(text, words, begin, stop + 1, weight * penalty)
+        yield _span(text, words, begin, stop, weight)
+        weight *= 0.7
 
 
 def _weight(words: list[Token], begin: int, end: int) -> float:
@@ -182,7 +211,8 @@ def _weight(words: list[Token], begin: int, end: int) -> float:
     first = words[begin]
     before = words[begin - 1].key if begin else ""
     if size >= 2:
-        weight = 0.95 if not any(words[index].key in AND_WORDS for index in range(begin, end)) else 0.7
+        weight = 0.4 if _seam(words, begin, end) is not None else 0.95
+        weight -= 0.05 * max(0, size - 5)
         return weight - (0.1 if first.initial and first.key in STOP_WORDS else 0.0)
     return _single_weight(first, before)
 
@@ -209,10 +239,11 @@ def _span(text: str, words: list[Token], begin: int, end: int, weight: float) ->
         start -= 1
     tail = re.match(r"[!?]+", text[stop : stop + 3])
     after = text[stop + 1 : stop + 3]
-    if tail and (end - begin == 1 or after[:1].isspace() and after[1:2].islower()):
-        stop += tail.end()
     if start and text[start - 1] == '"' and text[start:stop].count('"') == 1:
         start -= 1
+    if tail and after[:1].isspace() and after[1:2].islower():  # a mark inside a sentence belongs to the name
+        stop += tail.end()
+        weight = min(1.0, weight + 0.35)
     return Span(start, stop, text[start:stop], weight)
 
 
@@ -235,11 +266,20 @@ def _han_pieces(text: str, start: int, end: int, weight: float) -> Iterator[Span
     for index in range(start, end + 1):
         if index < end and text[index] not in HAN_BREAKS:
             continue
-        size = index - left
-        if 2 <= size <= 14:
-            yield Span(left, index, text[left:index], weight - (0.15 if size == 2 else 0.0))
-        if size >= 5:
-            head = 3 if size < 7 else 4
-            yield Span(left, left + head, text[left : left + head], weight - 0.1)
-            yield Span(index - head, index, text[index - head : index], weight - 0.2)
+        yield from _han_piece(text, left, index, weight)
         left = index + 1
+
+
+def _han_piece(text: str, start: int, end: int, weight: float) -> Iterator[Span]:
+    """Yield a stretch, its parts around the genitive particle, and head and tail of a long one."""
+    size = end - start
+    if 2 <= size <= 14:
+        yield Span(start, end, text[start:end], weight - (0.15 if size == 2 else 0.0))
+    middle = text.find("的", start + 1, end - 1)
+    if middle > 0:
+        yield from _han_piece(text, start, middle, weight - 0.05)
+        yield from _han_piece(text, middle + 1, end, weight - 0.05)
+    elif size >= 5:
+        head = 3 if size < 7 else 4
+        yield Span(start, start + head, text[start : start + head], weight - 0.1)
+        yield Span(end - head, end, text[end - head : end], weight - 0.2)

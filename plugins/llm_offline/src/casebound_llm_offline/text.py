@@ -15,6 +15,7 @@ TOKEN = re.compile(rf"[^\W_](?:[^\W_]|[{MARKS}]|['’\-‐·](?=[^\W_]))*")
 HAN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 CASED = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]")
 SENTENCE_END = frozenset(".!?…:;。！？：；•|")
+_ELIDED = frozenset(("l", "d", "j", "n", "s", "c", "m", "t", "qu", "jusqu", "lorsqu", "dell", "all"))
 _LIGATURES = str.maketrans({"œ": "oe", "æ": "ae", "ß": "ss", "ё": "е", "ø": "o", "ł": "l"})
 
 
@@ -66,6 +67,12 @@ def tokens(text: str, limit: int | None = None) -> Iterator[Token]:
         last = end
 
 
+def bare(key: str) -> str:
+    """Return a folded word without an elided article or pronoun before it (`l'objet` → `objet`)."""
+    head, mark, rest = key.replace("’", "'").partition("'")
+    return rest if mark and head in _ELIDED and len(rest) > 1 else key
+
+
 def languages(texts: list[str], words: dict[str, frozenset[str]], limit: int = 20000) -> dict[str, float]:
     """Return how much of the function words belongs to each language, `zh` for Han script; empty where nothing shows."""
     counts = dict.fromkeys((*words, "zh"), 0)
@@ -87,3 +94,10 @@ def is_latin(text: str) -> bool:
     letters = [char for char in text if char.isalpha()]
     latin = all(char < "\u0250" or "\u1e00" <= char < "\u1f00" for char in letters)
     return bool(CASED.search(text)) and latin
+
+
+def is_lower(text: str, sample: int = 4000) -> bool:
+    """Tell whether the text has cased letters but next to none in upper case, so that case says nothing about names."""
+    part = text[:sample]
+    letters = sum(char.isalpha() for char in part)
+    return letters > 20 and not HAN.search(part) and sum(char.isupper() for char in part) * 80 < letters
