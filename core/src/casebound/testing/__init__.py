@@ -1,0 +1,1 @@
+"""Conformance suites and fakes for plugin authors. Nothing in casebound itself imports this package."""
