@@ -82,15 +82,15 @@ def _reason(cause: BaseException) -> str:
 
 
 def _driver_reason(error: BaseException | None) -> str:
-    state = getattr(error, "sqlstate", None)
-    if isinstance(state, str):
-        return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], _REFUSED)
+    arguments = error.args if error is not None else ()
+    if arguments and isinstance(arguments[0], int):  # MariaDB's number says more than the SQLSTATE beside it
+        return _MYSQL.get(arguments[0], _REFUSED)
     number = getattr(error, "sqlite_errorcode", None)
     if isinstance(number, int):
         return _SQLITE.get(number & 0xFF, _REFUSED)
-    arguments = error.args if error is not None else ()
-    if arguments and isinstance(arguments[0], int):
-        return _MYSQL.get(arguments[0], _REFUSED)
+    state = getattr(error, "sqlstate", None)
+    if isinstance(state, str):
+        return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], _REFUSED)
     module = type(error).__module__
     if module.startswith("psycopg"):
         return f"{_CONNECT}, or the server refused the login"  # a failed connection carries no SQLSTATE
