@@ -61,9 +61,12 @@ def unavailable(cause: BaseException, where: str, *, late: bool = False) -> Rese
     Args:
         cause: what the library raised.
         where: database and table.
-        late: whether the time limit had passed by then; a connection that we cut off ourselves says nothing of it.
+        late: whether the time limit had passed by then; of that, a connection that we cut off ourselves says nothing.
     """
-    return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=_TIME if late else _reason(cause))
+    reason = _reason(cause)
+    if late and reason in (_CONNECT, _LOST, _REFUSED):
+        reason = _TIME
+    return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=reason)
 
 
 def time_over(where: str) -> ResearchError:
