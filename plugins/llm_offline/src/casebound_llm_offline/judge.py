@@ -67,7 +67,17 @@ def judge(found: Iterable[Found], texts: Mapping[str, Text]) -> dict[Key, Verdic
             known = verdicts.get(key)
             if known is None or (known.status == "ambiguous" and verdict.status == "selected" and level == EXACT):
                 verdicts[key] = verdict
-    return verdicts
+    return _without_short_forms(verdicts)
+
+
+def _without_short_forms(verdicts: dict[Key, Verdict]) -> dict[Key, Verdict]:
+    """Drop a one-word name that ends a selected longer name of its type: the text most likely shortens the longer one."""
+    longer = {(key[0], fold(verdict.name)) for key, verdict in verdicts.items() if verdict.status == "selected"}
+    return {
+        key: verdict
+        for key, verdict in verdicts.items()
+        if not any(key[0] == kind and name.endswith(" " + fold(verdict.name)) for kind, name in longer)
+    }
 
 
 def _style(texts: Mapping[str, Text]) -> Style:

@@ -13,9 +13,9 @@ from typing import Any
 
 from casebound_llm_offline.kinds import LABEL, PRIOR, Context, kind_of, labels_of, shape
 from casebound_llm_offline.lexicon import COMMON_WORDS, CONNECTORS, LANGUAGE_WORDS, STOP_WORDS
-from casebound_llm_offline.roles import role_for
+from casebound_llm_offline.roles import is_giver, role_for
 from casebound_llm_offline.spans import Span, spans_of
-from casebound_llm_offline.text import HAN, Token, bare, fold, is_latin, is_lower, languages, tokens
+from casebound_llm_offline.text import HAN, Token, bare, fold, is_latin, is_lower, languages, loose, tokens
 
 Message = dict[str, Any]
 
@@ -23,7 +23,7 @@ _IRREGULAR = re.compile(r"[œæßŒÆẞёЁ’‘ʼ‐‑–—…]")
 _PIECE = re.compile(r"[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…](?:[^œæßŒÆẞёЁ’‘ʼ‐‑–—…]*[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…])?")
 SCAN = 200_000  # code points that are searched for names; the searches are spent long before
 MOST_SOURCES = 20  # sources that one search cites
-LEAST = 0.16  # a pair of less value is not worth a look-up
+LEAST = 0.28  # a pair of less value is not worth a look-up
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class Term:
         order: rank of the first occurrence.
         source: index of the source of the best occurrence; `start` and `end` its place there.
         clues: per entity type, what stands around the occurrences.
+        giver: 1 where the text around says that it gives, sends or reports something.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Term:
     end: int
     title: bool
     clues: dict[str, float] = field(default_factory=dict)
+    giver: float = 0.0
 
 
 def answer(message: Message) -> dict[str, Any]:
@@ -57,6 +59,7 @@ def answer(message: Message) -> dict[str, Any]:
     spoken = languages([source["text"] for source in sources], LANGUAGE_WORDS)
     terms = _terms(message, sources, spoken)
     pairs = _ranked(terms, catalogs, spoken, limit)
+    leading = _leading([pair[1] for pair in pairs[:limit]], message)
     searches: list[dict[str, Any]] = []
     for _, term, catalog in pairs[:limit]:
         cited = _citations(term, sources)
@@ -64,12 +67,24 @@ def answer(message: Message) -> dict[str, Any]:
             {
                 "catalog": catalog["name"],
                 "term": term.text,
-                "role": role_for(message, term.text, catalog["entity_type"], term.order == 0 or term.title),
+                "role": role_for(message["roles"], catalog["entity_type"], leading is term, term.giver > 0),
                 "source_ids": cited,
                 "reason": f"A name-like text of {cited[0]} that may name an entity of type {catalog['entity_type']}.",
             }
         )
     return {"searches": searches}
+
+
+def _leading(terms: list[Term], message: Message) -> Term | None:
+    """Return the term that most likely names the affected subject: of the title, of a settled name, or the first one."""
+    known = [loose(name["name"]) for name in message["known_names"] if name["name"]]
+    named = [term for term in terms if term.weight >= 0.6]
+
+    def value(term: Term) -> tuple[bool, bool, float, int]:
+        inside = any(loose(term.text) in name for name in known)
+        return (term.title and " " in term.text, inside, term.title + term.weight - term.giver, -term.order)
+
+    return max(named, key=value, default=None)
 
 
 def _citations(term: Term, sources: list[dict[str, Any]]) -> list[str]:
@@ -83,7 +98,7 @@ def _citations(term: Term, sources: list[dict[str, Any]]) -> list[str]:
 
 def _terms(message: Message, sources: list[dict[str, Any]], spoken: dict[str, float]) -> list[Term]:
     """Return the terms, one a folded text, in order of first appearance."""
-    known = {fold(name["name"]) for name in message["known_names"] if name["name"]}
+    known = {loose(name["name"]) for name in message["known_names"] if name["name"]}
     types = sorted({catalog["entity_type"] for catalog in message["catalogs"]})
     labels = frozenset[str]().union(*(labels_of(each) for each in types))
     first_upper = spoken.get("en", 0.0) < 0.6
@@ -94,7 +109,8 @@ def _terms(message: Message, sources: list[dict[str, Any]], spoken: dict[str, fl
             break
         text = source["text"]
         for span in spans_of(text, left, first_upper):
-            for piece in _variants(text, span, labels):
+            settled = any(loose(span.text) in name for name in known)
+            for piece in [span] if settled else _variants(text, span, labels):
                 _add(found, piece, index, source, known, types)
         for span in _lower(text, labels, left):
             _add(found, span, index, source, known, types)
@@ -185,10 +201,12 @@ def _lower_run(text: str, run: list[Token], labelled: float) -> Iterator[Span]:
 def _add(found: dict[str, Term], span: Span, index: int, source: dict[str, Any], known: set[str], types: list[str]) -> None:
     text = span.text
     key = fold(text)
-    if key in known or not 2 <= len(text) <= 80 or not _is_searchable(text):
+    if loose(text) in known or not 2 <= len(text) <= 80 or not _is_searchable(text):
         return
     title = source["kind"] == "title"
     weight = min(1.0, span.weight + (0.1 if title else 0.0))
+    if " " in text and any(loose(text) in name for name in known):
+        weight = max(weight, 0.9)  # what a settled name holds may be what the report is about
     term = found.get(key)
     if term is None:
         term = found[key] = Term(text, weight, len(found), index, span.start, span.end, title)
@@ -197,6 +215,7 @@ def _add(found: dict[str, Term], span: Span, index: int, source: dict[str, Any],
     else:
         term.weight = min(1.0, term.weight + 0.02)
     around = Context(source["text"], span.start, span.end)
+    term.giver = max(term.giver, float(is_giver(around)))
     for each in types:
         term.clues[each] = max(term.clues.get(each, 0.0), around.clue(each))
 

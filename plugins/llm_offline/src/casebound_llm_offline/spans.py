@@ -169,8 +169,8 @@ def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int,
         if right < end:
             yield right, end, 1.0
         return
-    if words[begin].initial and end - begin > 1:
-        yield begin + 1, end, 0.72 if words[begin + 1].key not in CONNECTORS else 0.3
+    if words[begin].initial and end - begin > 1 and words[begin + 1].key not in CONNECTORS:
+        yield begin + 1, end, 0.72
     index = begin + 1
     while index < end:
         if words[index].key not in CONNECTORS and words[index].key not in ARTICLES:
