@@ -188,5 +188,5 @@ GIVING_AFTER = _words(
 )
 
 # Han characters that usually do not belong to a name: they end a candidate and start the next one.
-HAN_BREAKS = frozenset("了在是和我你他她它们不没有就都也很这那到从把被让给与或但而吗呢吧啊请个次只后会能可要去来说还一")
+HAN_BREAKS = frozenset("卖说杀了在是和我你他她它们不没有就都也很这那到从把被让给与或但而吗呢吧啊请个次只后会能可要去来说还一")
 HAN_LABELS = ("任务", "物品", "道具", "装备", "怪物", "生物", "首领", "物体", "箱子", "人物")

@@ -134,7 +134,7 @@ def _variants(text: str, span: Span, labels: frozenset[str]) -> list[Span]:
         for word in (content[-1], content[0]):
             start, end = span.start + word.start, span.start + word.end
             spans.append(Span(start, end, text[start:end], span.weight * (0.34 if len(word.text) > 4 else 0.24)))
-    spans.extend(_shortened(text, span, words, len(content) == 1))
+    spans.extend(_shortened(text, span, words, content))
     return spans
 
 
@@ -148,20 +148,19 @@ def _regular(span: Span) -> list[Span]:
     return [Span(span.start + part.start(), span.start + part.end(), part.group(), span.weight * 0.9)]
 
 
-def _shortened(text: str, span: Span, words: list[Token], single: bool) -> list[Span]:
-    """Return the span without the end of its last word, which may be inflected or misspelt."""
+def _shortened(text: str, span: Span, words: list[Token], content: list[Token]) -> list[Span]:
+    """Return the beginning of a name whose end may be inflected or misspelt."""
     last = words[-1] if words else None
-    if last is None or HAN.match(last.text) or len(last.text) < 6:
+    if last is None or HAN.match(last.text):
         return []
-    plural = last.key.endswith("s")
-    if single and last.text.isascii() and not plural and not last.key.endswith(("n", "e")):
-        return []
-    cut = 1 if single or plural else len(last.text) // 2
-    end = span.start + last.end - cut
-    if text[end - 1] in "'’-":
-        return []
-    weight = 0.7 if single and len(last.text) > 8 and last.key.endswith(("s", "n")) else 0.4
-    return [Span(span.start, end, text[span.start : end], span.weight * weight)]
+    cuts: list[tuple[int, float]] = []
+    if len(content) > 1 and len(content[1].text) > 5:
+        cuts.append((content[1].start + 4, 0.4))
+    if len(last.text) >= 5 and (last.key.endswith(("s", "n", "e")) or not last.text.isascii()):
+        certain = len(content) == 1 and (not last.text.isascii() or (len(last.text) > 8 and last.key.endswith(("s", "n"))))
+        cuts.append((last.end - 1, 0.65 if certain else 0.4))
+    ends = [(span.start + cut, factor) for cut, factor in cuts if text[span.start + cut - 1] not in "'’-"]
+    return [Span(span.start, end, text[span.start : end], span.weight * factor) for end, factor in ends]
 
 
 def _lower(text: str, labels: frozenset[str], limit: int) -> Iterator[Span]:
@@ -218,6 +217,8 @@ def _add(found: dict[str, Term], span: Span, index: int, source: dict[str, Any],
     term.giver = max(term.giver, float(is_giver(around)))
     for each in types:
         term.clues[each] = max(term.clues.get(each, 0.0), around.clue(each))
+    if 0.4 <= span.weight < 0.6 and " " not in text and max(term.clues.values(), default=0.0) >= 1.0:
+        term.weight = max(term.weight, 0.62)  # a sentence's first word, but treated like a name
 
 
 def _is_searchable(text: str) -> bool:

@@ -192,18 +192,20 @@ def _continued(text: str, words: list[Token], start: int, end: int) -> Iterator[
     if begin == end or end == len(words) or words[begin].key in COMMON_WORDS:
         return
     weight = 0.62 if words[begin].initial else 0.8
+    vague = words[begin].key in STOP_WORDS or len(words[begin].text) < 5
     stop = end
-    for _ in range(3):
-        while stop < len(words) and words[stop].key in CONNECTORS and stop - end < 4:
+    for _ in range(4):
+        while stop < len(words) and words[stop].key in CONNECTORS and not words[stop].upper and stop - end < 4:
             stop += 1
             weight *= 0.85
         if stop >= len(words) or not words[stop].text[0].isalpha() or words[stop].end - words[begin].start > MAX_NAME:
             return
-        if words[stop].key in STOP_WORDS:
+        if words[stop].key in STOP_WORDS and not words[stop].upper:
             weight *= 0.7
+        weight = min(0.8, weight * 1.35) if words[stop].upper else weight
         stop += 1
         yield _span(text, words, begin, stop, weight)
-        weight *= 0.7
+        weight *= 0.85 if vague else 0.7
 
 
 def _weight(words: list[Token], begin: int, end: int) -> float:
