@@ -141,7 +141,8 @@ def _is_meant(place: Found, fits: dict[str, float], level: int, style: Style) ->
     if _is_located(place.around.before) and not label and (scenery or len(words) == 1 or level < EXACT):
         return False
     if len(words) > 1 and place.source in style.lower_only and not label:
-        return not DETERMINERS & set(place.around.before[:2])
+        cued = max(place.around.clue(kind) for kind in fits) >= 1.0
+        return cued or not DETERMINERS & set(place.around.before[:2])
     if len(words) > 1:
         return any(word.upper for word in words) or label
     return _is_single_meant(place, words[0].key, before, label, level, style)

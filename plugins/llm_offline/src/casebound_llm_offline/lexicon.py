@@ -151,7 +151,7 @@ CUES_BEFORE: dict[str, frozenset[str]] = {
         "与 和 杀 跟"
     ),
     "task": _words(
-        "accept accepted complete completed finish finished start started doing during take took taking abandon abandoned retake for in "
+        "did do accept accepted complete completed finish finished start started doing during take took taking abandon abandoned retake for in "
         "terminer finir accepté rendre completar terminar aceptado entregar сдать взять взял выполнить принять выполняю "
         "接 完成 做"
     ),

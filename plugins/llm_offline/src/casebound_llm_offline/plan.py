@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from casebound_llm_offline.kinds import LABEL, PRIOR, Context, kind_of, labels_of, shape
-from casebound_llm_offline.lexicon import COMMON_WORDS, CONNECTORS, LANGUAGE_WORDS, STOP_WORDS
+from casebound_llm_offline.lexicon import AND_WORDS, ARTICLES, COMMON_WORDS, CONNECTORS, CUES_BEFORE, LANGUAGE_WORDS, STOP_WORDS
 from casebound_llm_offline.roles import is_giver, role_for
 from casebound_llm_offline.spans import Span, spans_of
 from casebound_llm_offline.text import HAN, Token, bare, fold, is_latin, is_lower, languages, loose, tokens
@@ -21,6 +21,7 @@ Message = dict[str, Any]
 
 _IRREGULAR = re.compile(r"[œæßŒÆẞёЁ’‘ʼ‐‑–—…]")
 _PIECE = re.compile(r"[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…](?:[^œæßŒÆẞёЁ’‘ʼ‐‑–—…]*[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…])?")
+_CUES = frozenset[str]().union(*CUES_BEFORE.values())
 SCAN = 200_000  # code points that are searched for names; the searches are spent long before
 MOST_SOURCES = 20  # sources that one search cites
 LEAST = 0.28  # a pair of less value is not worth a look-up
@@ -157,8 +158,9 @@ def _shortened(text: str, span: Span, words: list[Token], content: list[Token]) 
     if len(content) > 1 and len(content[1].text) > 5:
         cuts.append((content[1].start + 4, 0.4))
     if len(last.text) >= 5 and (last.key.endswith(("s", "n", "e")) or not last.text.isascii()):
-        certain = len(content) == 1 and (not last.text.isascii() or (len(last.text) > 8 and last.key.endswith(("s", "n"))))
-        cuts.append((last.end - 1, 0.65 if certain else 0.4))
+        certain = len(content) == 1 and len(last.text) > 8 and last.key.endswith(("s", "n"))
+        inflected = len(content) == 1 and last.key[-1] in "аеиоуыьйяюієї"
+        cuts.append((last.end - 1, 0.85 if inflected else 0.65 if certain else 0.4))
     ends = [(span.start + cut, factor) for cut, factor in cuts if text[span.start + cut - 1] not in "'’-"]
     return [Span(span.start, end, text[span.start : end], span.weight * factor) for end, factor in ends]
 
@@ -167,25 +169,31 @@ def _lower(text: str, labels: frozenset[str], limit: int) -> Iterator[Span]:
     """Yield lower-case names: what follows a word for a type, and the rarer words of a text without upper case."""
     plain = is_lower(text)
     run: list[Token] = []
-    after_label = colon = False
+    trust = 0.0  # how much the words before speak for a name
     for token in tokens(text, limit):
         if HAN.match(token.text):
             continue
         gap = text[run[-1].end : token.start] if run else " "
-        stops = bare(token.key) in STOP_WORDS or bare(token.key) in COMMON_WORDS or token.key in labels
-        if run and (stops or gap.strip(" :\"") or len(run) > 4):
-            yield from _lower_run(text, run, 0.8 if after_label and (plain or colon) else 0.4 if after_label else 0.0)
-            run = []
-        if not stops and not token.upper and (run or token.key.isalpha() or "'" in token.key) and (plain or after_label or run):
+        inside = bool(run) and plain and trust > 0 and token.key in CONNECTORS and token.key not in AND_WORDS
+        stops = (bare(token.key) in STOP_WORDS or bare(token.key) in COMMON_WORDS or token.key in labels) and not inside
+        if run and (stops or gap.strip(" :\"") or len(run) > 5):
+            yield from _lower_run(text, run, trust)
+            run, trust = [], 0.0
+        if not stops and not token.upper and (plain or trust or run):
             run.append(token)
-        if not run:
-            after_label = token.key in labels
-            colon = text[token.end : token.end + 1] == ":"
+        elif token.key in labels:
+            trust = 0.8 if plain or text[token.end : token.end + 1] == ":" else 0.4
+        elif plain and token.key in _CUES:
+            trust = 0.5
+        elif token.key not in ARTICLES:
+            trust = 0.0
     if run:
-        yield from _lower_run(text, run, 0.8 if after_label and (plain or colon) else 0.4 if after_label else 0.0)
+        yield from _lower_run(text, run, trust)
 
 
 def _lower_run(text: str, run: list[Token], labelled: float) -> Iterator[Span]:
+    while len(run) > 1 and run[-1].key in CONNECTORS:
+        run.pop()
     start, end = run[0].start, run[-1].end
     whole = (labelled or 0.4) if len(run) > 1 else labelled * 0.8 or 0.2
     yield Span(start, end, text[start:end], whole)

@@ -202,7 +202,7 @@ def _continued(text: str, words: list[Token], start: int, end: int) -> Iterator[
             return
         if words[stop].key in STOP_WORDS and not words[stop].upper:
             weight *= 0.7
-        weight = min(0.8, weight * 1.35) if words[stop].upper else weight
+        weight = min(0.8, weight * 1.15) if words[stop].upper else weight
         stop += 1
         yield _span(text, words, begin, stop, weight)
         weight *= 0.85 if vague else 0.7
