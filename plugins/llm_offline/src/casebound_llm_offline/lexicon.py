@@ -151,7 +151,7 @@ CUES_BEFORE: dict[str, frozenset[str]] = {
         "与 和 杀 跟"
     ),
     "task": _words(
-        "accept accepted complete completed finish finished start started doing during take took taking abandon abandoned retake for in "
+        "did do accept accepted complete completed finish finished start started doing during take took taking abandon abandoned retake for in "
         "terminer finir accepté rendre completar terminar aceptado entregar сдать взять взял выполнить принять выполняю "
         "接 完成 做"
     ),
@@ -180,6 +180,13 @@ CUES_AFTER: dict[str, frozenset[str]] = {
     "object": _words("clickable respawn reappears opens anklicken öffnen открывается 点不开 打不开"),
 }
 
+# What stands around someone who gives, sends or reports.
+GIVING_BEFORE = _words("from by chez bei vom giver geber donneur у от")
+GIVING_AFTER = _words(
+    "gives gave sent sends hands handed offers offered asks asked wants tells told gibt gab schickt donne envoie demande da dio "
+    "envía pide даёт дал просит послал"
+)
+
 # Han characters that usually do not belong to a name: they end a candidate and start the next one.
-HAN_BREAKS = frozenset("了在是和我你他她它们不没有就都也很这那到从把被让给与或但而吗呢吧啊请个次只后会能可要去来说还一")
+HAN_BREAKS = frozenset("卖说杀了在是和我你他她它们不没有就都也很这那到从把被让给与或但而吗呢吧啊请个次只后会能可要去来说还一")
 HAN_LABELS = ("任务", "物品", "道具", "装备", "怪物", "生物", "首领", "物体", "箱子", "人物")

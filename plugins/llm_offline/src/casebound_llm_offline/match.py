@@ -4,7 +4,7 @@ Levels, best first:
 - `EXACT`: the whole name, letter case aside, between word boundaries;
 - `LIKE`: the same words but for accents, marks, inflection and connecting words;
 - `TYPO`: the same words, some of them misspelt;
-- `PART`: the text names only the beginning or the end of the name.
+- `PART`: the text names only the beginning of the name.
 """
 
 from __future__ import annotations
@@ -111,13 +111,12 @@ def _compare(words: list[Token], around: list[Token], first: int, low: int) -> P
 
 
 def _part(words: list[Token], around: list[Token], low: int, at: int, size: int) -> Place | None:
-    """Return the term's words where they are whole words that begin or end the name."""
+    """Return the term's words where they are whole words that begin the name."""
     seen = [word for word in around if low + word.start < at + size and low + word.end > at]
     if not seen or len(seen) >= len(words):
         return None
     head = all(likeness(word.key, other.key) >= LIKE for word, other in zip(words, seen, strict=False))
-    tail = all(likeness(word.key, other.key) >= LIKE for word, other in zip(words[-len(seen) :], seen, strict=False))
-    return Place(low + seen[0].start, low + seen[-1].end, PART) if head or tail else None
+    return Place(low + seen[0].start, low + seen[-1].end, PART) if head else None
 
 
 @lru_cache(maxsize=8192)

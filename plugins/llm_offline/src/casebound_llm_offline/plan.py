@@ -12,18 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from casebound_llm_offline.kinds import LABEL, PRIOR, Context, kind_of, labels_of, shape
-from casebound_llm_offline.lexicon import COMMON_WORDS, CONNECTORS, LANGUAGE_WORDS, STOP_WORDS
-from casebound_llm_offline.roles import role_for
+from casebound_llm_offline.lexicon import AND_WORDS, ARTICLES, COMMON_WORDS, CONNECTORS, CUES_BEFORE, LANGUAGE_WORDS, STOP_WORDS
+from casebound_llm_offline.roles import is_giver, role_for
 from casebound_llm_offline.spans import Span, spans_of
-from casebound_llm_offline.text import HAN, Token, bare, fold, is_latin, is_lower, languages, tokens
+from casebound_llm_offline.text import HAN, Token, bare, fold, is_latin, is_lower, languages, loose, tokens
 
 Message = dict[str, Any]
 
 _IRREGULAR = re.compile(r"[œæßŒÆẞёЁ’‘ʼ‐‑–—…]")
 _PIECE = re.compile(r"[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…](?:[^œæßŒÆẞёЁ’‘ʼ‐‑–—…]*[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…])?")
+_CUES = frozenset[str]().union(*CUES_BEFORE.values())
 SCAN = 200_000  # code points that are searched for names; the searches are spent long before
 MOST_SOURCES = 20  # sources that one search cites
-LEAST = 0.16  # a pair of less value is not worth a look-up
+LEAST = 0.28  # a pair of less value is not worth a look-up
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class Term:
         order: rank of the first occurrence.
         source: index of the source of the best occurrence; `start` and `end` its place there.
         clues: per entity type, what stands around the occurrences.
+        giver: 1 where the text around says that it gives, sends or reports something.
     """
 
     text: str
@@ -46,6 +48,7 @@ class Term:
     end: int
     title: bool
     clues: dict[str, float] = field(default_factory=dict)
+    giver: float = 0.0
 
 
 def answer(message: Message) -> dict[str, Any]:
@@ -57,6 +60,7 @@ def answer(message: Message) -> dict[str, Any]:
     spoken = languages([source["text"] for source in sources], LANGUAGE_WORDS)
     terms = _terms(message, sources, spoken)
     pairs = _ranked(terms, catalogs, spoken, limit)
+    leading = _leading([pair[1] for pair in pairs[:limit]], message)
     searches: list[dict[str, Any]] = []
     for _, term, catalog in pairs[:limit]:
         cited = _citations(term, sources)
@@ -64,12 +68,24 @@ def answer(message: Message) -> dict[str, Any]:
             {
                 "catalog": catalog["name"],
                 "term": term.text,
-                "role": role_for(message, term.text, catalog["entity_type"], term.order == 0 or term.title),
+                "role": role_for(message["roles"], catalog["entity_type"], leading is term, term.giver > 0),
                 "source_ids": cited,
                 "reason": f"A name-like text of {cited[0]} that may name an entity of type {catalog['entity_type']}.",
             }
         )
     return {"searches": searches}
+
+
+def _leading(terms: list[Term], message: Message) -> Term | None:
+    """Return the term that most likely names the affected subject: of the title, of a settled name, or the first one."""
+    known = [loose(name["name"]) for name in message["known_names"] if name["name"]]
+    named = [term for term in terms if term.weight >= 0.6]
+
+    def value(term: Term) -> tuple[bool, bool, float, int]:
+        inside = any(loose(term.text) in name for name in known)
+        return (term.title and " " in term.text, inside, term.title + term.weight - term.giver, -term.order)
+
+    return max(named, key=value, default=None)
 
 
 def _citations(term: Term, sources: list[dict[str, Any]]) -> list[str]:
@@ -83,7 +99,7 @@ def _citations(term: Term, sources: list[dict[str, Any]]) -> list[str]:
 
 def _terms(message: Message, sources: list[dict[str, Any]], spoken: dict[str, float]) -> list[Term]:
     """Return the terms, one a folded text, in order of first appearance."""
-    known = {fold(name["name"]) for name in message["known_names"] if name["name"]}
+    known = {loose(name["name"]) for name in message["known_names"] if name["name"]}
     types = sorted({catalog["entity_type"] for catalog in message["catalogs"]})
     labels = frozenset[str]().union(*(labels_of(each) for each in types))
     first_upper = spoken.get("en", 0.0) < 0.6
@@ -94,7 +110,8 @@ def _terms(message: Message, sources: list[dict[str, Any]], spoken: dict[str, fl
             break
         text = source["text"]
         for span in spans_of(text, left, first_upper):
-            for piece in _variants(text, span, labels):
+            settled = any(loose(span.text) in name for name in known)
+            for piece in [span] if settled else _variants(text, span, labels):
                 _add(found, piece, index, source, known, types)
         for span in _lower(text, labels, left):
             _add(found, span, index, source, known, types)
@@ -118,7 +135,7 @@ def _variants(text: str, span: Span, labels: frozenset[str]) -> list[Span]:
         for word in (content[-1], content[0]):
             start, end = span.start + word.start, span.start + word.end
             spans.append(Span(start, end, text[start:end], span.weight * (0.34 if len(word.text) > 4 else 0.24)))
-    spans.extend(_shortened(text, span, words, len(content) == 1))
+    spans.extend(_shortened(text, span, words, content))
     return spans
 
 
@@ -132,45 +149,51 @@ def _regular(span: Span) -> list[Span]:
     return [Span(span.start + part.start(), span.start + part.end(), part.group(), span.weight * 0.9)]
 
 
-def _shortened(text: str, span: Span, words: list[Token], single: bool) -> list[Span]:
-    """Return the span without the end of its last word, which may be inflected or misspelt."""
+def _shortened(text: str, span: Span, words: list[Token], content: list[Token]) -> list[Span]:
+    """Return the beginning of a name whose end may be inflected or misspelt."""
     last = words[-1] if words else None
-    if last is None or HAN.match(last.text) or len(last.text) < 6:
+    if last is None or HAN.match(last.text):
         return []
-    plural = last.key.endswith("s")
-    if single and last.text.isascii() and not plural and not last.key.endswith(("n", "e")):
-        return []
-    cut = 1 if single or plural else len(last.text) // 2
-    end = span.start + last.end - cut
-    if text[end - 1] in "'’-":
-        return []
-    weight = 0.7 if single and len(last.text) > 8 and last.key.endswith(("s", "n")) else 0.4
-    return [Span(span.start, end, text[span.start : end], span.weight * weight)]
+    cuts: list[tuple[int, float]] = []
+    if len(content) > 1 and len(content[1].text) > 5:
+        cuts.append((content[1].start + 4, 0.4))
+    if len(last.text) >= 5 and (last.key.endswith(("s", "n", "e")) or not last.text.isascii()):
+        certain = len(content) == 1 and len(last.text) > 8 and last.key.endswith(("s", "n"))
+        inflected = len(content) == 1 and last.key[-1] in "аеиоуыьйяюієї"
+        cuts.append((last.end - 1, 0.85 if inflected else 0.65 if certain else 0.4))
+    ends = [(span.start + cut, factor) for cut, factor in cuts if text[span.start + cut - 1] not in "'’-"]
+    return [Span(span.start, end, text[span.start : end], span.weight * factor) for end, factor in ends]
 
 
 def _lower(text: str, labels: frozenset[str], limit: int) -> Iterator[Span]:
     """Yield lower-case names: what follows a word for a type, and the rarer words of a text without upper case."""
     plain = is_lower(text)
     run: list[Token] = []
-    after_label = colon = False
+    trust = 0.0  # how much the words before speak for a name
     for token in tokens(text, limit):
         if HAN.match(token.text):
             continue
         gap = text[run[-1].end : token.start] if run else " "
-        stops = bare(token.key) in STOP_WORDS or bare(token.key) in COMMON_WORDS or token.key in labels
-        if run and (stops or gap.strip(" :\"") or len(run) > 4):
-            yield from _lower_run(text, run, 0.8 if after_label and (plain or colon) else 0.4 if after_label else 0.0)
-            run = []
-        if not stops and not token.upper and (run or token.key.isalpha() or "'" in token.key) and (plain or after_label or run):
+        inside = bool(run) and plain and trust > 0 and token.key in CONNECTORS and token.key not in AND_WORDS
+        stops = (bare(token.key) in STOP_WORDS or bare(token.key) in COMMON_WORDS or token.key in labels) and not inside
+        if run and (stops or gap.strip(" :\"") or len(run) > 5):
+            yield from _lower_run(text, run, trust)
+            run, trust = [], 0.0
+        if not stops and not token.upper and (plain or trust or run):
             run.append(token)
-        if not run:
-            after_label = token.key in labels
-            colon = text[token.end : token.end + 1] == ":"
+        elif token.key in labels:
+            trust = 0.8 if plain or text[token.end : token.end + 1] == ":" else 0.4
+        elif plain and token.key in _CUES:
+            trust = 0.5
+        elif token.key not in ARTICLES:
+            trust = 0.0
     if run:
-        yield from _lower_run(text, run, 0.8 if after_label and (plain or colon) else 0.4 if after_label else 0.0)
+        yield from _lower_run(text, run, trust)
 
 
 def _lower_run(text: str, run: list[Token], labelled: float) -> Iterator[Span]:
+    while len(run) > 1 and run[-1].key in CONNECTORS:
+        run.pop()
     start, end = run[0].start, run[-1].end
     whole = (labelled or 0.4) if len(run) > 1 else labelled * 0.8 or 0.2
     yield Span(start, end, text[start:end], whole)
@@ -185,10 +208,12 @@ def _lower_run(text: str, run: list[Token], labelled: float) -> Iterator[Span]:
 def _add(found: dict[str, Term], span: Span, index: int, source: dict[str, Any], known: set[str], types: list[str]) -> None:
     text = span.text
     key = fold(text)
-    if key in known or not 2 <= len(text) <= 80 or not _is_searchable(text):
+    if loose(text) in known or not 2 <= len(text) <= 80 or not _is_searchable(text):
         return
     title = source["kind"] == "title"
     weight = min(1.0, span.weight + (0.1 if title else 0.0))
+    if " " in text and any(loose(text) in name for name in known):
+        weight = max(weight, 0.9)  # what a settled name holds may be what the report is about
     term = found.get(key)
     if term is None:
         term = found[key] = Term(text, weight, len(found), index, span.start, span.end, title)
@@ -197,8 +222,11 @@ def _add(found: dict[str, Term], span: Span, index: int, source: dict[str, Any],
     else:
         term.weight = min(1.0, term.weight + 0.02)
     around = Context(source["text"], span.start, span.end)
+    term.giver = max(term.giver, float(is_giver(around)))
     for each in types:
         term.clues[each] = max(term.clues.get(each, 0.0), around.clue(each))
+    if 0.4 <= span.weight < 0.6 and " " not in text and max(term.clues.values(), default=0.0) >= 1.0:
+        term.weight = max(term.weight, 0.62)  # a sentence's first word, but treated like a name
 
 
 def _is_searchable(text: str) -> bool:

@@ -169,8 +169,8 @@ def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int,
         if right < end:
             yield right, end, 1.0
         return
-    if words[begin].initial and end - begin > 1:
-        yield begin + 1, end, 0.72 if words[begin + 1].key not in CONNECTORS else 0.3
+    if words[begin].initial and end - begin > 1 and words[begin + 1].key not in CONNECTORS:
+        yield begin + 1, end, 0.72
     index = begin + 1
     while index < end:
         if words[index].key not in CONNECTORS and words[index].key not in ARTICLES:
@@ -192,18 +192,20 @@ def _continued(text: str, words: list[Token], start: int, end: int) -> Iterator[
     if begin == end or end == len(words) or words[begin].key in COMMON_WORDS:
         return
     weight = 0.62 if words[begin].initial else 0.8
+    vague = words[begin].key in STOP_WORDS or len(words[begin].text) < 5
     stop = end
-    for _ in range(3):
-        while stop < len(words) and words[stop].key in CONNECTORS and stop - end < 4:
+    for _ in range(4):
+        while stop < len(words) and words[stop].key in CONNECTORS and not words[stop].upper and stop - end < 4:
             stop += 1
             weight *= 0.85
         if stop >= len(words) or not words[stop].text[0].isalpha() or words[stop].end - words[begin].start > MAX_NAME:
             return
-        if words[stop].key in STOP_WORDS:
+        if words[stop].key in STOP_WORDS and not words[stop].upper:
             weight *= 0.7
+        weight = min(0.8, weight * 1.15) if words[stop].upper else weight
         stop += 1
         yield _span(text, words, begin, stop, weight)
-        weight *= 0.7
+        weight *= 0.85 if vague else 0.7
 
 
 def _weight(words: list[Token], begin: int, end: int) -> float:
