@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,17 +194,18 @@ def _calls(package: Package, revision: Revision) -> dict[str, int]:
 
 def _tokens(package: Package, revision: Revision) -> dict[str, int | None]:
     """Return the sums that were reported; None where one call did not report, because then nobody knows the sum."""
-    usages: list[Usage | None] = []
+    usages: list[Usage] = []
     for stage in CORE_STAGES:
         log = AttemptLog(package, revision, stage)
         for attempt in log.all():
             arrived = attempt.outcome is not None and attempt.outcome.kind in ("accepted", "invalid")
-            usages.append(log.reply(attempt.number).usage if arrived else None)
-    counts = {
-        "input": [usage and usage.input_tokens for usage in usages],
-        "output": [usage and usage.output_tokens for usage in usages],
-    }
+            usages.append(log.reply(attempt.number).usage if arrived else Usage())
     return {
-        name: None if any(value is None for value in values) else sum(value for value in values if value is not None)
-        for name, values in counts.items()
+        "input": _sum([usage.input_tokens for usage in usages]),
+        "output": _sum([usage.output_tokens for usage in usages]),
     }
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
