@@ -266,7 +266,6 @@ register_codes(
             ("VERIFY_DERIVED", "a file is not what follows from the files before it", "restore it from a copy"),
             ("VERIFY_BINDING", "a field does not bind what it must bind", "restore the file from a copy"),
             ("VERIFY_EXTRA", "a file stands where none may stand", "move it out of the package"),
-            ("VERIFY_FAILED", "the package does not hold", "see the listed files and pointers"),
         ),
         *_rows(
             PluginError,
