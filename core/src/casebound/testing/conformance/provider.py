@@ -277,6 +277,7 @@ class ProviderConformance:
         loopback.answer(Response(body=body, headers={"content-encoding": "gzip"}))
         assert self._failure(provider).code == "LLM_UNAVAILABLE"
 
+    @pytest.mark.faults
     @pytest.mark.parametrize("fault", [Fault.HANG, Fault.DRIP, Fault.STALL])
     def test_the_deadline_holds_for_the_whole_call(self, provider: Provider, loopback: Loopback, fault: Fault) -> None:
         """A byte now and then resets a read timeout for ever. Repair: one deadline of `timeout_s` around everything."""
@@ -350,7 +351,9 @@ class ProviderConformance:
             provider.read(native)
         assert_no_canary(*texts_of(caught.value))
 
-    @pytest.mark.parametrize("fault", [Fault.CLOSE, Fault.CUT, Fault.RESET, Fault.HANG])
+    @pytest.mark.parametrize(
+        "fault", [Fault.CLOSE, Fault.CUT, Fault.RESET, pytest.param(Fault.HANG, marks=pytest.mark.faults)]
+    )
     def test_the_key_is_in_no_exception(self, provider: Provider, loopback: Loopback, fault: Fault) -> None:
         """Libraries keep the request in their exceptions. Repair: raise your own error without them as context."""
         self._need_key()
