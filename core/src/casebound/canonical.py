@@ -1,4 +1,4 @@
-"""Canonical JSON, digests and content addresses: the only caller of `hashlib` and of `rfc8785`.
+"""Canonical and strict JSON, digests and content addresses: the only caller of `hashlib` and of `rfc8785`.
 
 Rules:
 - Canonical JSON is RFC 8785, restricted: no floats and no integer beyond 2**53 - 1, because two readers may
@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import rfc8785
 
@@ -32,8 +34,8 @@ def canonical_bytes(value: object) -> bytes:
     quick = _is_quick(value, "")
     try:
         if quick:
-            # Sorting by code point equals RFC 8785's order by UTF-16 unit where every key is ASCII; and for the
-            # types that are left, the standard encoder escapes exactly what the RFC says.
+            # Sorting by code point equals RFC 8785's order by UTF-16 unit for such keys; and for the types that are
+            # left, the standard encoder escapes exactly what the RFC says.
             return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
         return rfc8785.dumps(value)  # type: ignore[arg-type]  # checked just above
     except (UnicodeEncodeError, rfc8785.CanonicalizationError) as exc:
@@ -54,7 +56,8 @@ def _is_quick(value: object, pointer: str) -> bool:
         for key, item in value.items():  # type: ignore[attr-defined]  # a dict, by the line above
             if type(key) is not str:
                 raise ContractError("CONTRACT_JSON", found=f"a key of type {type(key).__name__}", pointer=pointer)
-            quick &= key.isascii()
+            # Order by code point and by UTF-16 unit part only where a key holds something beyond U+DFFF.
+            quick &= key.isascii() or max(key) < "\ue000"
             quick &= _is_quick(item, f"{pointer}/{key}")
         return quick
     if kind is list or kind is tuple:
@@ -87,3 +90,126 @@ class RunningDigest:
 def file_name_of(digest: str) -> str:
     """Return the file name under which content with `digest` is kept: `sha256-….json`."""
     return digest.replace(":", "-") + ".json"
+
+
+class JsonError(ValueError):
+    """Bytes that are not exactly one strict JSON value.
+
+    Attributes:
+        reason: one clause, without the content.
+        pointer: where, as far as that is known.
+    """
+
+    def __init__(self, reason: str, pointer: str = "") -> None:
+        self.reason = reason
+        # A pointer is written into artifacts, also where a key on its way is no Unicode.
+        self.pointer = pointer = pointer.encode("utf-8", "backslashreplace").decode()
+        super().__init__(f"{reason} at {pointer or 'the top'}")
+
+
+class _DuplicateKey:
+    """Stands in for an object that named a key twice, until its pointer is known."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def parse_json(data: bytes) -> Any:
+    """Return the one JSON value that `data` holds.
+
+    Raises:
+        JsonError: invalid UTF-8, a byte-order mark, anything before or after the value, a key that stands twice in one
+            object, NaN or an infinity (also by overflow), a lone surrogate, nesting or a number beyond all measure.
+    """
+    try:
+        text = data.decode("utf-8", "strict")
+    except UnicodeDecodeError as exc:
+        raise JsonError(f"invalid UTF-8 at byte {exc.start}") from exc
+    duplicates = 0
+
+    def build(pairs: list[tuple[str, Any]]) -> Any:
+        nonlocal duplicates
+        value = dict(pairs)
+        if len(value) == len(pairs):
+            return value
+        duplicates += 1
+        seen: set[str] = set()
+        return _DuplicateKey(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]  # add returns None
+
+    try:
+        value = json.loads(text, object_pairs_hook=build, parse_constant=_refuse_constant, parse_float=_finite)
+    except json.JSONDecodeError as exc:
+        raise JsonError(f"{exc.msg.lower()}, line {exc.lineno} column {exc.colno}") from exc
+    except RecursionError as exc:
+        raise JsonError("nesting too deep") from exc
+    except ValueError as exc:
+        raise exc if isinstance(exc, JsonError) else JsonError("a number with too many digits") from exc
+    if duplicates:
+        pointer, key = next(_walk_for(value, _DuplicateKey, ""))
+        raise JsonError("a key stands twice in one object", f"{pointer}/{escape_pointer(key.key)}")
+    if _ESCAPED_SURROGATE.search(text):
+        for pointer, part in _walk_for(value, str, ""):
+            if not is_unicode(part):
+                raise JsonError("a lone surrogate", pointer)
+    return value
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether `text` has a UTF-8 form (no lone surrogate)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def escape_pointer(token: str) -> str:
+    """Return `token` as it stands in a JSON pointer."""
+    return token.replace("~", "~0").replace("/", "~1")
+
+
+def json_pointer(parts: Iterable[str | int]) -> str:
+    """Return the JSON pointer of a path of keys and indices; empty for the top."""
+    return "".join("/" + escape_pointer(str(part)) for part in parts)
+
+
+def resolve_pointer(document: Any, pointer: str) -> Any:
+    """Return what `pointer` points at in `document`. Raises `KeyError` where there is nothing."""
+    value = document
+    for token in pointer.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        try:
+            value = value[int(name)] if isinstance(value, list | tuple) else value[name]
+        except (IndexError, KeyError, TypeError, ValueError) as exc:
+            raise KeyError(pointer) from exc
+    return value
+
+
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _refuse_constant(word: str) -> None:
+    raise JsonError(f"{word} is no JSON value")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise JsonError("a number beyond all measure")
+    return value
+
+
+def _walk_for(value: Any, kind: type, pointer: str) -> Iterator[tuple[str, Any]]:
+    """Yield every part of `kind` with its pointer, in document order; keys too where they are no Unicode."""
+    waiting = [(pointer, value)]
+    while waiting:
+        place, part = waiting.pop()
+        if isinstance(part, kind):
+            yield place, part
+        elif isinstance(part, dict):
+            for key in part:
+                if kind is str and not is_unicode(key):
+                    yield f"{place}/{escape_pointer(key)}", key
+            waiting.extend((f"{place}/{escape_pointer(key)}", item) for key, item in reversed(part.items()))
+        elif isinstance(part, list):
+            waiting.extend((f"{place}/{index}", item) for index, item in reversed(list(enumerate(part))))

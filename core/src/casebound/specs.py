@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from casebound.contracts.findings import Finding
     from casebound.contracts.model_call import Prompt
+    from casebound.contracts.stage_facts import StageFacts
 
 STAGES = ("plan", "assessment", "interpretation", "entity_link")
 CORE_ROLES = ("affected_subject", "participant", "contributor", "location", "context")
@@ -168,7 +169,7 @@ class PromptProtocol:
         stage: `plan`, `assessment`, `interpretation`, or a stage of the plugin's own.
         version: counts from 1; from 1000 for a version that another distribution adds to a stage of core.
         prompt_id: the published name of the prompt (`case_interpretation_resolved_v3`).
-        context: stage facts → the frozen context (a JSON object); see `casebound.protocols` for the facts of a stage.
+        context: the artifacts of the steps before → the frozen context, a JSON object.
         request: (context, feedback or None) → the prompt: system text and user object.
         response_schema: context → JSON Schema (Draft 2020-12) of the reply.
         rules: the validators that judge a reply, in order.
@@ -181,7 +182,7 @@ class PromptProtocol:
     stage: str
     version: int
     prompt_id: str
-    context: Callable[[Mapping[str, object]], dict[str, object]]
+    context: Callable[[StageFacts], dict[str, object]]
     request: Callable[[Mapping[str, object], Mapping[str, object] | None], Prompt]
     response_schema: Callable[[Mapping[str, object]], dict[str, object]]
     rules: tuple[RuleRef, ...]

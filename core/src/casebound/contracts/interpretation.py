@@ -1,0 +1,168 @@
+"""The frozen input, context and result of an interpretation, and what stands around them on disk."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from casebound.contracts.base import Artifact, Contract, Digest
+from casebound.contracts.model_call import ResponseFormat
+from casebound.contracts.plan import FrozenProtocol, FrozenRule, Offered
+
+
+class StagePolicy(Contract):
+    """Who answers one stage and within which bounds, frozen with the case.
+
+    Attributes:
+        resolver: `rules` or `model`, as the provider declares.
+        max_invalid_responses: invalid replies before the case goes to review.
+        max_retries: transient provider errors before it blocks; each `resume` counts anew.
+        incomplete_cap_factor: a decimal: how much longer an answer may be after one that was cut off.
+    """
+
+    stage: str
+    provider: str
+    offered_by: Offered
+    resolver: Literal["model", "rules"]
+    model: str | None
+    response_format: ResponseFormat
+    timeout_s: int
+    max_output_tokens: int
+    incomplete_cap_factor: str
+    unknown_calls: Literal["retry", "hold"]
+    max_invalid_responses: int
+    max_retries: int
+    protocol: FrozenProtocol
+    rules: tuple[FrozenRule, ...]
+
+
+class InterpretationInput(Artifact):
+    """`analysis/interpretations/NNNN/input.json`: policies and rules of every stage.
+
+    Attributes:
+        resolution_input: digest of `entity-resolution/input.json`; None where resolution is off.
+    """
+
+    format: Literal["casebound-interpretation-input/v1"] = "casebound-interpretation-input/v1"
+    case_digest: Digest
+    facts_digest: Digest
+    resolution_input: Digest | None
+    stages: tuple[StagePolicy, ...]
+
+    def policy(self, stage: str) -> StagePolicy:
+        """Return the policy of `stage`. Raises `KeyError`."""
+        for policy in self.stages:
+            if policy.stage == stage:
+                return policy
+        raise KeyError(stage)
+
+
+class InterpretationContext(Artifact):
+    """`context.json`: everything that the interpretation may cite.
+
+    Attributes:
+        policy: the published name of the context's shape.
+        prompt_id: the prompt that it belongs to.
+        basis: digest of what it was derived from: the assessment, or the case where resolution is off.
+    """
+
+    format: Literal["casebound-interpretation-context/v1"] = "casebound-interpretation-context/v1"
+    policy: str
+    prompt_id: str
+    input_digest: Digest
+    basis: Digest
+    context: dict[str, Any]
+
+
+class Interpretation(Artifact):
+    """`interpretation.json`: the accepted reply, verbatim, bound to prompt and contract."""
+
+    format: Literal["casebound-interpretation/v1"] = "casebound-interpretation/v1"
+    contract: str
+    prompt_id: str
+    context_digest: Digest
+    reply: dict[str, object]
+
+
+class HypothesisSource(Contract):
+    """One statement that a later phase may build on, with its own kind and citations; kinds are never mixed."""
+
+    id: str
+    kind: str
+    text: str
+    source_ids: tuple[str, ...]
+    labels: dict[str, str]
+
+
+class HypothesisContext(Artifact):
+    """`hypothesis-context.json`: the interpretation taken apart by kind, for the phases that may follow."""
+
+    format: Literal["casebound-hypothesis-context/v1"] = "casebound-hypothesis-context/v1"
+    case_digest: Digest
+    interpretation_digest: Digest
+    sources: tuple[HypothesisSource, ...]
+
+
+class Feedback(Artifact):
+    """`feedback-<stage>-NNNN.json`: what the next request will carry, frozen before it is made.
+
+    Attributes:
+        attempt: the number of the attempt that it precedes.
+        outcome: digest of the outcome that it answers.
+    """
+
+    format: Literal["casebound-feedback/v1"] = "casebound-feedback/v1"
+    stage: str
+    attempt: int
+    outcome: Digest
+    feedback: dict[str, object]
+
+
+class Event(Artifact):
+    """`events/NNNN.json`: what happened to the case, append only.
+
+    Attributes:
+        retry_at: not before this time may the case go on; None: no time makes a difference.
+        stage: what was under way (`research`, `plan` …).
+        attempts: the number of the stage's last attempt then; 0 where it has none.
+    """
+
+    format: Literal["casebound-event/v1"] = "casebound-event/v1"
+    kind: Literal["blocked", "retry_pending", "review", "resumed"]
+    code: str | None
+    at: str
+    retry_at: str | None
+    detail: str
+    stage: str
+    attempts: int
+
+
+class SealedFile(Contract):
+    """A file under the seal."""
+
+    path: str
+    size: int
+    digest: Digest
+
+
+class Seal(Artifact):
+    """`seal.json`: every file of this interpretation and before it; written last."""
+
+    format: Literal["casebound-seal/v1"] = "casebound-seal/v1"
+    files: tuple[SealedFile, ...]
+
+
+class Distribution(Contract):
+    """An installed distribution that took part."""
+
+    name: str
+    version: str
+
+
+class PackageIdentity(Artifact):
+    """`package.json`: what this folder is."""
+
+    format: Literal["casebound-package/v1"] = "casebound-package/v1"
+    package_id: str
+    case_id: str
+    casebound: str
+    distributions: tuple[Distribution, ...]

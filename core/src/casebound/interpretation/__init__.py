@@ -1,0 +1,1 @@
+"""Context, interpretation, summary; with resolution, and without it."""

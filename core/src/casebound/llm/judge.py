@@ -1,0 +1,139 @@
+"""Judging a reply: strict JSON, then the schema, then the meaning. Pure, so that `verify` does exactly the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from casebound.canonical import JsonError, json_pointer, parse_json
+from casebound.contracts.findings import Finding
+from casebound.contracts.model_call import ModelReply
+from casebound.errors import PluginError
+from casebound.specs import Validator
+
+MOST_SCHEMA_ERRORS = 20
+
+
+class Verdict:
+    """What became of a reply.
+
+    Attributes:
+        value: the parsed reply where it holds, else None.
+        findings: everything that does not hold; empty where `value` is given.
+    """
+
+    def __init__(self, value: dict[str, object] | None, findings: Sequence[Finding]) -> None:
+        self.value = value
+        self.findings = tuple(findings)
+
+
+def judge(
+    reply: ModelReply, schema: Mapping[str, object], rules: Sequence[Validator], context: Mapping[str, object]
+) -> Verdict:
+    """Return the verdict on `reply`; each level is reached only where the one before holds.
+
+    Raises:
+        PluginError: a rule itself failed (`PLUGIN_BROKEN`); that is no failure of the model.
+    """
+    cut = _unusable(reply)
+    if cut is not None:
+        return Verdict(None, [cut])
+    try:
+        value = parse_json(reply.text.encode())
+    except JsonError as exc:
+        return Verdict(None, [Finding(code="LLM_OUTPUT_JSON", path=exc.pointer, message=exc.reason)])
+    except UnicodeEncodeError:
+        return Verdict(None, [Finding(code="LLM_OUTPUT_JSON", path="", message="a lone surrogate")])
+    findings = _schema_findings(value, schema)
+    if not findings:
+        findings = [finding for rule in rules for finding in _apply(rule, value, context)]
+    return Verdict(None if findings else value, findings)
+
+
+def _unusable(reply: ModelReply) -> Finding | None:
+    if reply.finish_reason == "refusal":
+        return Finding(code="LLM_REFUSED", path="", message="the model refused to answer")
+    if reply.finish_reason == "length":
+        return Finding(
+            code="LLM_INCOMPLETE_OUTPUT", path="", message="the reply was cut off before its end; answer more briefly"
+        )
+    if reply.tools or reply.finish_reason == "tool_calls":
+        return Finding(code="LLM_OUTPUT_JSON", path="", message="a tool was asked for, but there is none")
+    if not reply.text.strip():
+        return Finding(code="LLM_OUTPUT_JSON", path="", message="the reply is empty")
+    return None
+
+
+def _apply(rule: Validator, value: Mapping[str, object], context: Mapping[str, object]) -> Sequence[Finding]:
+    try:
+        return rule.check(value, context)
+    except Exception as exc:  # a plugin's rule may raise anything, and it must not count as the model's failure
+        raise PluginError(
+            "PLUGIN_BROKEN", where=f"validator {rule.code}/{rule.revision}", found=f"{type(exc).__name__} while judging a reply"
+        ) from exc
+
+
+@cache
+def _validator_class() -> Any:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    # 1.0 is no integer here: a canonical artifact holds no float.
+    checker = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    return extend(Draft202012Validator, type_checker=checker)  # type: ignore[no-untyped-call]  # as its stubs leave it
+
+
+def _schema_findings(value: object, schema: Mapping[str, object]) -> list[Finding]:
+    errors = list(_validator_class()(schema).iter_errors(value))
+    errors = [_deepest(error) for error in errors]
+    errors.sort(key=lambda error: (json_pointer(error.absolute_path), str(error.validator)))
+    return [
+        Finding(
+            code="LLM_OUTPUT_SCHEMA",
+            path=json_pointer(error.absolute_path),
+            message=_sentence(error),
+            allowed=_accepted(error),
+        )
+        for error in errors[:MOST_SCHEMA_ERRORS]
+    ]
+
+
+def _deepest(error: Any) -> Any:
+    """Return the error of the alternative that fits best: the one whose constants hold, then the one that got furthest."""
+    while error.validator in ("anyOf", "allOf") and error.context:
+        branches: dict[int, list[Any]] = {}
+        for inner in error.context:
+            branches.setdefault(inner.schema_path[0], []).append(inner)
+        error = min(branches.values(), key=lambda inner: (any(e.validator in ("const", "type") for e in inner), len(inner)))[0]
+    return error
+
+
+def _sentence(error: Any) -> str:
+    """Return one clause about the schema error; never the value itself, which may be long."""
+    rule, expected = error.validator, error.validator_value
+    if rule == "required":
+        return f"keys are missing: {', '.join(key for key in expected if key not in error.instance)}"
+    if rule == "additionalProperties":
+        known = error.schema.get("properties", {})
+        return f"keys that the schema does not know: {', '.join(sorted(key for key in error.instance if key not in known))}"
+    sentences = {
+        "type": f"it is not of type {expected}",
+        "enum": "it is none of the permitted values",
+        "const": "it is not the permitted value",
+        "contains": "it lacks a required entry",
+        "minItems": f"it has fewer than {expected} entries",
+        "maxItems": f"it has more than {expected} entries",
+        "minLength": "it is too short",
+        "pattern": f"it does not match {expected}",
+        "anyOf": "it fits none of the alternatives",
+    }
+    return sentences.get(rule, f"it does not satisfy {rule}")
+
+
+def _accepted(error: Any) -> tuple[str, ...]:
+    schema = error.validator_value if error.validator == "contains" else error.schema
+    values = [schema["const"]] if "const" in schema else schema.get("enum", [])
+    return tuple(str(value) for value in values) if error.validator in ("const", "enum", "contains") else ()

@@ -1,0 +1,267 @@
+"""The semantic stage that all conversations share: ask, keep, judge, correct; as often as the frozen policy allows.
+
+It knows neither what is asked nor what a good answer is: protocol, context and rules come as arguments. Every step is a
+file before the next one begins, so that a restart goes on where the last one ended and a reply that arrived is never
+paid for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+from casebound.canonical import canonical_bytes, digest_of, parse_json
+from casebound.clock import Clock, format_time, parse_time
+from casebound.contracts.interpretation import Event, Feedback, StagePolicy
+from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply, Outcome
+from casebound.errors import ProviderError
+from casebound.llm.attempts import Attempt, AttemptLog
+from casebound.llm.judge import judge
+from casebound.llm.provider import Provider
+from casebound.specs import PromptProtocol, Validator
+from casebound.store.events import EventLog
+from casebound.store.layout import Revision
+from casebound.store.package import Package
+
+SAFETY_DELAY_S = 60
+TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
+EXHAUSTED = {
+    "plan": "ENTITY_RESOLUTION_INVALID_RESPONSES",
+    "assessment": "ENTITY_RESOLUTION_INVALID_RESPONSES",
+    "interpretation": "INTERPRETATION_INVALID_RESPONSES",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Everything that one stage of one case needs.
+
+    Attributes:
+        provider: makes the provider on first use, so that a replay needs none.
+        spend: called once before each request is sent; raises `BUDGET_REACHED` where nothing more may be.
+    """
+
+    package: Package
+    revision: Revision
+    policy: StagePolicy
+    protocol: PromptProtocol
+    rules: Sequence[Validator]
+    context: Mapping[str, object]
+    provider: Callable[[], Provider]
+    clock: Clock
+    spend: Callable[[], None]
+
+    @property
+    def stage(self) -> str:
+        """The stage's name."""
+        return self.policy.stage
+
+
+async def converse(talk: Conversation) -> dict[str, object] | None:
+    """Return the accepted reply; None where the case now waits, with an event that says for what.
+
+    Raises:
+        CaseboundError: `BUDGET_REACHED`, `PLUGIN_BROKEN`, or the store's errors.
+    """
+    log = AttemptLog(talk.package, talk.revision, talk.stage)
+    while True:
+        attempts = [_settle(talk, log, attempt) for attempt in log.all()]
+        last = attempts[-1] if attempts else None
+        if last and last.outcome and last.outcome.kind == "accepted":
+            return accepted_reply(log, last.number)
+        if _must_wait(talk, attempts):
+            return None
+        await _ask(talk, log, attempts)
+
+
+def accepted_reply(log: AttemptLog, number: int) -> dict[str, object]:
+    """Return the parsed reply of an attempt that was accepted: exactly what the model said."""
+    value: dict[str, object] = parse_json(log.reply(number).text.encode())
+    return value
+
+
+# --- one attempt ----------------------------------------------------------------------------------------------------
+
+
+async def _ask(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt]) -> None:
+    """Make the next attempt: freeze feedback and request, send, keep, settle."""
+    number = attempts[-1].number + 1 if attempts else 1
+    provider = talk.provider()
+    talk.spend()
+    feedback = _freeze_feedback(talk, log, attempts, number)
+    request = derive_request(talk.policy, talk.protocol, talk.context, feedback, attempts, number)
+    digest = log.write_request(request)
+    try:
+        native = await provider.send(request)
+    except ProviderError as exc:
+        log.write_outcome(number, _failed(talk, digest, None, exc))
+        return
+    log.write_native(number, native)
+    _settle(talk, log, Attempt(number, None))
+
+
+def derive_request(
+    policy: StagePolicy,
+    protocol: PromptProtocol,
+    context: Mapping[str, object],
+    feedback: Mapping[str, object] | None,
+    attempts: Sequence[Attempt],
+    number: int,
+) -> ModelRequest:
+    """Return the request of attempt `number`: a pure function of what is frozen, so that `verify` can repeat it.
+
+    After each reply that was cut off, the cap grows by the policy's factor.
+    """
+    prompt = protocol.request(context, feedback)
+    cut = sum(1 for attempt in attempts if attempt.outcome and attempt.outcome.code == "LLM_INCOMPLETE_OUTPUT")
+    return ModelRequest(
+        stage=policy.stage,
+        protocol_version=protocol.version,
+        prompt_id=protocol.prompt_id,
+        attempt=number,
+        provider=policy.provider,
+        model=policy.model,
+        system=prompt.system,
+        user=canonical_bytes(prompt.user).decode(),
+        response_format=policy.response_format,
+        schema_name=protocol.prompt_id,
+        response_schema=protocol.response_schema(context),
+        max_output_tokens=int(policy.max_output_tokens * Decimal(policy.incomplete_cap_factor) ** cut),
+        timeout_s=policy.timeout_s,
+    )
+
+
+def _freeze_feedback(
+    talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt], number: int
+) -> Mapping[str, object] | None:
+    """Write the feedback on the last invalid reply, unless it stands already, and return what the request carries.
+
+    An attempt that only repeats one that a provider failed carries the feedback of that one.
+    """
+    invalid = [attempt for attempt in attempts if attempt.outcome and attempt.outcome.kind == "invalid"]
+    if not invalid:
+        return None
+    last = invalid[-1]
+    path = talk.revision.feedback(talk.stage, last.number + 1)
+    frozen = talk.package.load_if(path, Feedback)
+    if frozen is None:
+        frozen = derive_feedback(talk.protocol, talk.context, talk.stage, last, talk.package.digest(log.path(last.number, "outcome.json")))
+        talk.package.create_artifact(path, frozen)
+    return frozen.feedback
+
+
+def derive_feedback(
+    protocol: PromptProtocol, context: Mapping[str, object], stage: str, invalid: Attempt, outcome_digest: str
+) -> Feedback:
+    """Return the feedback on an invalid attempt: pure, so that `verify` can repeat it."""
+    findings = invalid.outcome.findings if invalid.outcome else ()
+    return Feedback(
+        stage=stage,
+        attempt=invalid.number + 1,
+        outcome=outcome_digest,
+        feedback=protocol.feedback(findings, context),
+    )
+
+
+def _settle(talk: Conversation, log: AttemptLog, attempt: Attempt) -> Attempt:
+    """Decide an attempt that is not decided yet: from its bytes if they arrived, else as unknown."""
+    if attempt.outcome is not None:
+        return attempt
+    digest = log.request_digest(attempt.number)
+    native = log.native(attempt.number)
+    if native is None:
+        outcome = Outcome(
+            kind="unknown", code="LLM_CALL_UNKNOWN", request=digest, native=None, at=format_time(talk.clock.now())
+        )
+    else:
+        outcome = _decide(talk, log, attempt.number, digest, native)
+    log.write_outcome(attempt.number, outcome)
+    return Attempt(attempt.number, outcome)
+
+
+def _decide(talk: Conversation, log: AttemptLog, number: int, digest: str, native: NativeReply) -> Outcome:
+    try:
+        reply = talk.provider().read(native)
+    except ProviderError as exc:
+        return _failed(talk, digest, native, exc)
+    log.write_reply(number, reply)
+    findings = judge(reply, talk.protocol.response_schema(talk.context), talk.rules, talk.context).findings
+    return Outcome(
+        kind="invalid" if findings else "accepted",
+        code=findings[0].code if findings else None,
+        findings=findings,
+        request=digest,
+        native=digest_of(native.body),
+        at=format_time(talk.clock.now()),
+    )
+
+
+def _failed(talk: Conversation, digest: str, native: NativeReply | None, error: ProviderError) -> Outcome:
+    return Outcome(
+        kind="provider_error",
+        code=error.code,
+        request=digest,
+        native=None if native is None else digest_of(native.body),
+        message=str(error),
+        retryable=error.retryable,
+        retry_after_ms=None if error.retry_after is None else round(error.retry_after * 1000),
+        at=format_time(talk.clock.now()),
+    )
+
+
+# --- when to stop ---------------------------------------------------------------------------------------------------
+
+
+def _must_wait(talk: Conversation, attempts: Sequence[Attempt]) -> bool:
+    """Record an event and tell True where the policy allows no further attempt now."""
+    events = EventLog(talk.package, talk.revision)
+    outcomes = [attempt.outcome for attempt in attempts if attempt.outcome]
+    last = outcomes[-1] if outcomes else None
+    if last is None:
+        return False
+    if sum(outcome.kind == "invalid" for outcome in outcomes) >= talk.policy.max_invalid_responses:
+        return _record(talk, events, "review", EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), attempts, None)
+    if last.kind == "invalid":
+        return False
+    since = events.attempts_at_resume(talk.stage)
+    failed = [a for a in attempts if a.number > since and a.outcome and a.outcome.kind in ("provider_error", "unknown")]
+    if not failed or failed[-1].number != attempts[-1].number:
+        return False
+    if events.covers(talk.stage, attempts[-1].number):
+        return False  # it waited for this failure already, and may now go on
+    return _wait_for_provider(talk, events, attempts, last, len(failed))
+
+
+def _wait_for_provider(
+    talk: Conversation, events: EventLog, attempts: Sequence[Attempt], last: Outcome, failures: int
+) -> bool:
+    code = last.code or "LLM_UNAVAILABLE"
+    delay = max(SAFETY_DELAY_S, (last.retry_after_ms or 0) / 1000)
+    retry_at = format_time(parse_time(last.at) + timedelta(seconds=delay))
+    if last.kind == "unknown":
+        if talk.policy.unknown_calls == "retry" and failures <= talk.policy.max_retries:
+            return False  # nobody asked us to wait: the call may even have been answered
+        return _record(talk, events, "blocked", code, attempts, retry_at)
+    transient = code in TRANSIENT and failures <= talk.policy.max_retries
+    return _record(talk, events, "retry_pending" if transient else "blocked", code, attempts, retry_at)
+
+
+def _record(
+    talk: Conversation, events: EventLog, kind: str, code: str, attempts: Sequence[Attempt], retry_at: str | None
+) -> bool:
+    last = attempts[-1]
+    detail = last.outcome.message if last.outcome and last.outcome.message else f"stage {talk.stage}, attempt {last.number}"
+    events.append(
+        Event(
+            kind=kind,  # type: ignore[arg-type]  # one of the literals, by the callers above
+            code=code,
+            at=format_time(talk.clock.now()),
+            retry_at=retry_at,
+            detail=detail,
+            stage=talk.stage,
+            attempts=last.number,
+        )
+    )
+    return True

@@ -1,0 +1,1 @@
+"""The published versions of stage `assessment`, one file each."""

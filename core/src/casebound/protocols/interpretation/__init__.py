@@ -1,0 +1,1 @@
+"""The published versions of stage `interpretation`, one file each."""

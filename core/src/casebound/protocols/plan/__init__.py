@@ -1,0 +1,1 @@
+"""The published versions of stage `plan`, one file each."""

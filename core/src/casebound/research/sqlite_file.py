@@ -1,0 +1,103 @@
+"""An SQLite file that is only ever read.
+
+Rules:
+- The file is opened with `mode=ro`; `query_only` is on, `trusted_schema` off, and an authorizer allows nothing but
+  reading allowlisted tables (a view among them may read its own), so that ATTACH and VACUUM INTO are refused as well.
+- The digest covers the file and, where there is one, its write-ahead log.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from casebound.canonical import RunningDigest
+from casebound.errors import SettingsError
+
+# SQLAlchemy asks for the second when it connects; the first is the read that fixes the state.
+_ASKING_PRAGMAS = frozenset({"schema_version", "read_uncommitted"})
+_INSTRUCTIONS_A_CHECK = 10_000
+_CHUNK = 1 << 20
+
+Signature = tuple[tuple[int, int, int], ...]
+
+
+def path_of(database: str | None) -> Path:
+    """Return the file that the URL's database part names (`file:` form too).
+
+    Raises:
+        SettingsError: `SETTINGS_VALUE`: no file, a database in memory.
+    """
+    name = database or ""
+    if name.startswith("file:"):
+        name = unquote(name.removeprefix("file:").partition("?")[0])
+    if not name or name == ":memory:":
+        raise SettingsError(
+            "SETTINGS_VALUE",
+            pointer="database.url",
+            found="an SQLite URL without a file",
+            expected="a file, as in sqlite:///world.db",
+        )
+    return Path(name)
+
+
+def connect(path: Path, tables: Collection[str], timeout_s: int, is_late: Callable[[], bool]) -> sqlite3.Connection:
+    """Open the file for reading.
+
+    Args:
+        path: the file; one that is missing is an error and is not created.
+        tables: the allowlist.
+        timeout_s: seconds to wait for a lock.
+        is_late: asked while a statement runs; True interrupts it.
+    """
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA query_only=ON")
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.set_authorizer(_authorizer({table.lower() for table in tables}))
+        connection.set_progress_handler(is_late, _INSTRUCTIONS_A_CHECK)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _authorizer(tables: Collection[str]) -> Callable[[int, str | None, str | None, str | None, str | None], int]:
+    def allows(action: int, first: str | None, second: str | None, source: str | None) -> bool:
+        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_RECURSIVE):
+            return True
+        if action == sqlite3.SQLITE_READ:
+            return (first or "").lower() in tables or (source or "").lower() in tables
+        if action == sqlite3.SQLITE_FUNCTION:
+            return (second or "").lower() != "load_extension"
+        if action == sqlite3.SQLITE_PRAGMA:
+            return first == "table_xinfo" or (first in _ASKING_PRAGMAS and second is None)
+        return False
+
+    def authorize(action: int, first: str | None, second: str | None, _database: str | None, source: str | None) -> int:
+        return sqlite3.SQLITE_OK if allows(action, first, second, source) else sqlite3.SQLITE_DENY
+
+    return authorize
+
+
+def signature_of(path: Path) -> Signature:
+    """Return size, time and inode of the files of the database: what changes with a commit."""
+    return tuple((stat.st_size, stat.st_mtime_ns, stat.st_ino) for stat in (file.stat() for file in _files(path)))
+
+
+def digest_of_file(path: Path) -> str:
+    """Return the digest of the database: its file, and its write-ahead log where that is not empty."""
+    digest = RunningDigest()
+    for file in _files(path):
+        with file.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                digest.update(chunk)
+    return digest.digest()
+
+
+def _files(path: Path) -> list[Path]:
+    log = path.with_name(path.name + "-wal")
+    return [path, log] if log.is_file() and log.stat().st_size else [path]

@@ -1,0 +1,368 @@
+"""casebound.toml → frozen, typed settings: the only reader of settings files and of the environment.
+
+Rules:
+- Reading settings opens no database, imports no plugin and resolves no secret; `bind` compares names with plugins.
+- One error at a time, naming file, key, what was found and what is accepted; a key that nobody reads comes first,
+  because a misspelt key explains the one that is missing. A value that may be a secret is never shown.
+- A password never stands in a file, in whatever part of a URL and however it is spelt.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args
+
+import tomli
+from pydantic import BaseModel, ValidationError
+
+from casebound.errors import SettingsError
+from casebound.processes import run_bounded
+from casebound.secret import Secret, holds_password, is_secret_name, redact
+from casebound.settings_model import (
+    Budget,
+    Database,
+    Enrichment,
+    EntityResolution,
+    Intake,
+    Interpretation,
+    Limits,
+    Llm,
+    LlmChoice,
+    OwnCatalog,
+    OwnEnrichment,
+    Price,
+    Project,
+    Protocols,
+    Retry,
+    Settings,
+)
+
+__all__ = [
+    "FILE_NAME",
+    "Budget",
+    "Database",
+    "Enrichment",
+    "EntityResolution",
+    "Intake",
+    "Interpretation",
+    "Limits",
+    "Llm",
+    "LlmChoice",
+    "OwnCatalog",
+    "OwnEnrichment",
+    "Price",
+    "Project",
+    "Protocols",
+    "Retry",
+    "Secret",
+    "Settings",
+    "database_url",
+    "find_settings",
+    "load_settings",
+    "parse_settings",
+    "read_secret",
+    "redact_environment",
+    "settings_error",
+]
+
+FILE_NAME = "casebound.toml"
+MAX_FILE_BYTES = 1_048_576
+COMMAND_TIMEOUT_S = 30
+MAX_SECRET_BYTES = 65_536
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def load_settings(path: Path | None = None, *, llm_config: Path | None = None, start: Path | None = None) -> Settings:
+    """Read the settings.
+
+    Args:
+        path: the file; None: the nearest `casebound.toml` from `start` upwards.
+        llm_config: a TOML file whose `[llm]` table replaces that of the settings, as a whole.
+        start: where the search begins; None: the current folder.
+
+    Raises:
+        SettingsError: the one thing that is wrong, with file, key, what was found and what would be accepted.
+    """
+    path = find_settings(start) if path is None else path
+    raw = _read_toml(path)
+    if llm_config is not None:
+        other = _read_toml(llm_config)
+        extra = sorted(set(other) - {"llm"})
+        if extra:
+            raise SettingsError("SETTINGS_KEY", path=str(llm_config), pointer=extra[0], allowed=("llm",))
+        if "llm" not in other:
+            raise SettingsError(
+                "SETTINGS_VALUE", path=str(llm_config), pointer="llm", found="no [llm] table", allowed=("llm",)
+            )
+        raw = {**raw, "llm": other["llm"]}
+    return parse_settings(raw, path, llm_path=llm_config)
+
+
+def find_settings(start: Path | None = None) -> Path:
+    """Return the nearest `casebound.toml`, from `start` (None: the current folder) upwards.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    folder = (start or Path.cwd()).resolve()
+    for place in (folder, *folder.parents):
+        if (place / FILE_NAME).is_file():
+            return place / FILE_NAME
+    raise SettingsError("SETTINGS_FILE", path=str(folder), found=f"no {FILE_NAME} here or in a folder above")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as exc:
+        raise SettingsError("SETTINGS_FILE", path=str(path), found=exc.strerror or type(exc).__name__) from exc
+    if len(data) > MAX_FILE_BYTES:
+        raise SettingsError("SETTINGS_FILE", path=str(path), found=f"more than {MAX_FILE_BYTES} bytes")
+    try:
+        return tomli.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise SettingsError(
+            "SETTINGS_SYNTAX", path=str(path), where=f"line {line}", found="bytes that are not UTF-8"
+        ) from None
+    except tomli.TOMLDecodeError as exc:
+        place = f"line {exc.lineno}, column {exc.colno}"
+        raise SettingsError("SETTINGS_SYNTAX", path=str(path), where=place, found=exc.msg) from None
+    except RecursionError:
+        raise SettingsError("SETTINGS_SYNTAX", path=str(path), found="tables or arrays nested too deeply") from None
+
+
+def parse_settings(raw: Mapping[str, Any], path: Path, *, llm_path: Path | None = None) -> Settings:
+    """Return the settings that parsed TOML means; `path` and `llm_path` are where it was read from.
+
+    Raises:
+        SettingsError: as `load_settings`.
+    """
+    _refuse_passwords(raw, path, llm_path)
+    values = {**raw, "llm": _lift_provider_tables(raw["llm"])} if isinstance(raw.get("llm"), dict) else dict(raw)
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as exc:
+        raise settings_error(exc, Settings, path=str(path), llm_path=str(llm_path or path)) from None
+    settings._path = path.absolute()
+    settings._llm_path = llm_path.absolute() if llm_path else None
+    return settings
+
+
+def _lift_provider_tables(llm: Mapping[str, Any]) -> dict[str, Any]:
+    """Move `[llm.X]` tables that core does not know into `provider_tables`, in stages and profiles too."""
+    lifted = _lift(llm, Llm)
+    for group in ("stage", "profile"):
+        if isinstance(lifted.get(group), dict):
+            lifted[group] = {
+                name: _lift(choice, LlmChoice) if isinstance(choice, dict) else choice
+                for name, choice in lifted[group].items()
+            }
+    return lifted
+
+
+def _lift(table: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    known = set(model.model_fields) - {"provider_tables"}
+    tables = {key: value for key, value in table.items() if isinstance(value, dict) and key not in known}
+    return {"provider_tables": tables, **{key: value for key, value in table.items() if key not in tables}}
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+def settings_error(
+    error: ValidationError, model: type[BaseModel], *, path: str, llm_path: str = "", prefix: str = ""
+) -> SettingsError:
+    """Return the first thing that pydantic found as one error of ours, without any value that may be a secret.
+
+    Args:
+        error: what pydantic raised.
+        model: the model that refused.
+        path: the file; `llm_path` is used for keys below `llm`.
+        llm_path: where the `[llm]` table came from, if elsewhere.
+        prefix: the dotted key of the table that `model` validated.
+    """
+    details = error.errors(include_url=False, include_context=True)
+    first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
+    place = tuple(part for part in first["loc"] if part not in ("provider_tables", "[key]"))
+    pointer = _dotted(place, prefix)
+    file = llm_path if llm_path and pointer.startswith("llm") else path
+    if first["type"] == "extra_forbidden":
+        allowed = _keys_at(model, first["loc"][:-1])
+        close = get_close_matches(str(first["loc"][-1]), allowed, n=1)
+        hint = f"did you mean {close[0]}?" if close else None
+        return SettingsError("SETTINGS_KEY", path=file, pointer=pointer, allowed=allowed, hint=hint)
+    if first["type"] == "missing":
+        return SettingsError(
+            "SETTINGS_VALUE", path=file, pointer=pointer, found="nothing", expected="a value: this key is required"
+        )
+    expected = str(first.get("ctx", {}).get("error", first["msg"])).replace("Input should be ", "")
+    found = _shown(first["input"], place) if first["type"] != "value_error" else None
+    return SettingsError("SETTINGS_VALUE", path=file, pointer=pointer or None, found=found, expected=expected)
+
+
+def _dotted(place: Sequence[str | int], prefix: str = "") -> str:
+    text = prefix
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _keys_at(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
+    """Return the keys that the table at `place` may have."""
+    here: type[BaseModel] | None = model
+    for part in place:
+        if here is None:
+            return []
+        field = next((field for name, field in here.model_fields.items() if part in (name, field.alias)), None)
+        if field is not None:
+            here = _model_in(field.annotation)
+    return (
+        sorted((field.alias or name) for name, field in here.model_fields.items() if name != "provider_tables")
+        if here
+        else []
+    )
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _model_in(part))), None)
+
+
+def _shown(value: object, place: Sequence[str | int]) -> str:
+    kinds = {
+        bool: "boolean",
+        int: "integer",
+        float: "float",
+        str: "string",
+        dict: "table",
+        list: "array",
+        tuple: "array",
+    }
+    kind = kinds.get(type(value), type(value).__name__)
+    secret = any(is_secret_name(str(part)) or str(part).endswith(("key", "url")) for part in place)
+    if (secret and isinstance(value, str)) or isinstance(value, dict | list | tuple):
+        return f"a value of type {kind}"
+    text = redact(repr(value))
+    return f"{text[:80]}{'…' if len(text) > 80 else ''} ({kind})"
+
+
+def _refuse_passwords(raw: Mapping[str, Any], path: Path, llm_path: Path | None) -> None:
+    """Refuse a URL with a password anywhere, before any other error could show it."""
+    open_places: list[tuple[tuple[str | int, ...], object]] = [((), raw)]
+    while open_places:
+        place, value = open_places.pop()
+        if isinstance(value, dict):
+            open_places.extend(((*place, key), item) for key, item in value.items())
+        elif isinstance(value, list):
+            open_places.extend(((*place, index), item) for index, item in enumerate(value))
+        elif isinstance(value, str) and holds_password(value, database=place[:2] == ("database", "url")):
+            file = llm_path if llm_path and place[0] == "llm" else path
+            raise SettingsError(
+                "SETTINGS_SECRET", path=str(file), pointer=_dotted(place), found="a URL with a password in it"
+            )
+
+
+# --- the environment ------------------------------------------------------------------------------------------------
+
+
+def database_url(settings: Settings) -> Secret:
+    """Return the URL of the database; a relative SQLite file starts at the folder of the settings file.
+
+    Raises:
+        SettingsError: there is no `[database]`, the variable is not set, or the URL is none.
+    """
+    database = settings.database
+    if database is None:
+        raise SettingsError(
+            "SETTINGS_VALUE",
+            path=str(settings.path),
+            pointer="database",
+            found="no [database] table",
+            expected="url or url_env",
+        )
+    key = "database.url" if database.url is not None else "database.url_env"
+    url = database.url if database.url is not None else _variable(database.url_env or "", key, str(settings.path))
+    if not re.match(r"^[a-z][\w+]*://", url):
+        raise SettingsError(
+            "SETTINGS_VALUE", path=str(settings.path), pointer=key, expected="a database URL such as sqlite:///world.db"
+        )
+    return Secret(_absolute_sqlite(url, settings.path.parent))
+
+
+def _absolute_sqlite(url: str, folder: Path) -> str:
+    match = re.match(r"^(sqlite(?:\+\w+)?:///)(file:)?(?!/|:memory:)([^?]+)(.*)$", url, re.DOTALL)
+    return f"{match[1]}{match[2] or ''}{(folder / match[3]).resolve()}{match[4]}" if match else url
+
+
+def _variable(name: str, key: str, path: str | None = None) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        raise SettingsError(
+            "SETTINGS_VARIABLE", path=path, pointer=key, found=f"the variable {name} is not set, or empty"
+        )
+    return value
+
+
+def read_secret(
+    *, env: str | None, cmd: Sequence[str] | None, key: str, timeout_s: float = COMMAND_TIMEOUT_S
+) -> Secret:
+    """Return a secret from an environment variable or from a command's standard output.
+
+    One line end at its end is not part of it. The command runs without a shell, in a process group of its own.
+
+    Args:
+        env: the variable's name.
+        cmd: program and arguments. Exactly one of the two is given.
+        key: the dotted settings key, for errors.
+        timeout_s: seconds that the command may take.
+
+    Raises:
+        SettingsError: not exactly one source, variable not set, command failed, or characters that no header may hold.
+            The message shows neither the secret nor what the command printed.
+    """
+    if (env is None) == (not cmd):
+        raise SettingsError("SETTINGS_VALUE", pointer=key, expected="exactly one of a variable's name and a command")
+    text = _variable(env, key) if env is not None else _command_output(list(cmd or ()), key, timeout_s)
+    text = text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
+    if not text or text != text.strip(" ") or not all(" " <= character <= "~" for character in text):
+        found = "nothing" if not text else "characters that a header cannot hold, or spaces around it"
+        raise SettingsError("SETTINGS_SECRET", pointer=key, found=found, expected="printable ASCII characters")
+    return Secret(text)
+
+
+def _command_output(command: list[str], key: str, timeout_s: float) -> str:
+    try:
+        status, output = run_bounded(command, timeout_s=timeout_s, keep_output=True)
+    except (OSError, ValueError) as exc:
+        found = getattr(exc, "strerror", None) or "it cannot be started"
+        raise SettingsError("SETTINGS_COMMAND", pointer=key, found=f"{command[0]}: {found}") from None
+    if status != 0 or len(output) > MAX_SECRET_BYTES:
+        found = (
+            f"no end after {timeout_s:g} seconds" if status is None else f"exit status {status}, {len(output)} bytes"
+        )
+        raise SettingsError("SETTINGS_COMMAND", pointer=key, found=f"{command[0]}: {found}")
+    try:
+        return output.decode("ascii")
+    except UnicodeDecodeError:
+        raise SettingsError("SETTINGS_SECRET", pointer=key, found="characters that a header cannot hold") from None
+
+
+def redact_environment(text: str) -> str:
+    """Return what somebody else wrote without the secrets of the environment and the passwords of URLs."""
+    values = (
+        value
+        for name, value in os.environ.items()
+        if len(value) >= 6
+        and name not in ("PWD", "OLDPWD")
+        and (is_secret_name(name) or name.upper().endswith("KEY") or holds_password(value, database=True))
+    )
+    return redact(text, tuple(values))

@@ -1,0 +1,51 @@
+"""The events of one interpretation: why it waits, since when, until when, and that it was resumed. Append only."""
+
+from __future__ import annotations
+
+from casebound.contracts.interpretation import Event
+from casebound.errors import IntegrityError
+from casebound.store.layout import Revision
+from casebound.store.package import Package
+
+
+class EventLog:
+    """Reads and appends the events of one revision."""
+
+    def __init__(self, package: Package, revision: Revision) -> None:
+        self._package = package
+        self._revision = revision
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all events, in order."""
+        names = self._package.names(self._revision.events)
+        return sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdecimal())
+
+    def all(self) -> list[Event]:
+        """Return every event, oldest first. Raises `IntegrityError`."""
+        return [self._package.load(self._revision.event(number), Event) for number in self.numbers()]
+
+    def last(self) -> Event | None:
+        """Return the newest event, None where there is none."""
+        numbers = self.numbers()
+        return self._package.load(self._revision.event(numbers[-1]), Event) if numbers else None
+
+    def append(self, event: Event) -> None:
+        """Add an event; another process may have added one meanwhile, then it gets the next number."""
+        number = max(self.numbers(), default=0) + 1
+        while True:
+            try:
+                self._package.create_artifact(self._revision.event(number), event)
+            except IntegrityError as exc:
+                if exc.code != "STORE_CONFLICT":
+                    raise
+                number += 1
+            else:
+                return
+
+    def attempts_at_resume(self, stage: str) -> int:
+        """Return how many attempts `stage` had when it was last resumed, 0 where it never was."""
+        return max((event.attempts for event in self.all() if event.kind == "resumed" and event.stage == stage), default=0)
+
+    def covers(self, stage: str, attempt: int) -> bool:
+        """Tell whether a wait for the failure of this very attempt is recorded already."""
+        return any(event.stage == stage and event.attempts == attempt and event.kind != "resumed" for event in self.all())
