@@ -108,7 +108,7 @@ class ProviderConformance:
     def test_reported_usage_is_kept(self, provider: Provider) -> None:
         """Costs are counted from it. Repair: map the server's counts to `Usage`."""
         if not self.capabilities.usage:
-            pytest.skip("declared: this provider's server reports no usage")
+            pytest.skip("capability: this provider's server reports no usage")
         usage = provider.read(_native(self.replies.success)).usage
         assert usage.input_tokens is not None
         assert usage.output_tokens is not None
@@ -383,12 +383,12 @@ class ProviderConformance:
 
     def _need_http(self) -> None:
         if not self.capabilities.http:
-            pytest.skip("declared: this provider does not speak HTTP")
+            pytest.skip("capability: this provider does not speak HTTP")
 
     def _need_key(self) -> None:
         self._need_http()
         if not self.capabilities.key:
-            pytest.skip("declared: this provider sends no key")
+            pytest.skip("capability: this provider sends no key")
 
     def _run(self, provider: Provider, work: Callable[[], Coroutine[object, object, T]]) -> T:
         async def closed_afterwards() -> T:
@@ -416,7 +416,7 @@ def _native(response: Response) -> NativeReply:
 
 def _given(response: Response | None, what: str) -> Response:
     if response is None:
-        pytest.skip(f"declared: this provider's server does not know {what}")
+        pytest.skip(f"capability: this provider's server does not know {what}")
     return response
 
 
