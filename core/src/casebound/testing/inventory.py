@@ -1,8 +1,7 @@
 """A small project of a neutral domain, on disk: hosts and services in SQLite, settings, a report.
 
 Made for tests of the whole chain: `write_inventory` fills a folder, `Inventory.project` opens it with a provider of the
-test's own, and `InventoryModel` is such a provider: it answers each request validly, from the request alone, unless told
-what to say.
+test's own. `casebound.testing.inventory_model` is such a provider.
 """
 
 from __future__ import annotations
@@ -117,9 +116,10 @@ def settings_text(
     """Return a `casebound.toml`.
 
     Args:
-        resolution: keys of `[entity_resolution]`; None: the defaults; pass `catalogs=""` to switch resolution off.
+        resolution: keys of `[entity_resolution]`; None: the defaults.
         llm: further lines below `[llm]`, tables among them.
-        enrichment, catalogs: tables, as they stand.
+        enrichment: `[[enrichment.entity]]` tables.
+        catalogs: `[[entity_resolution.catalog]]` tables; empty: resolution is off.
         more: further tables at the end.
         snapshot_id: of the database.
         model: of every stage.
