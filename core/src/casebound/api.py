@@ -22,7 +22,7 @@ from casebound.contracts.case import Admission
 from casebound.contracts.interpretation import Distribution, Event, InterpretationInput, PackageIdentity
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
-from casebound.intake.admit import admit, check_duplicate, read_report
+from casebound.intake.admission import admit, check_duplicate, read_report
 from casebound.interpretation.freeze import changed_models
 from casebound.llm.attempts import AttemptLog
 from casebound.llm.provider import Provider
