@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from casebound import __version__
 from casebound.binding import Bound, bind
@@ -29,7 +29,6 @@ from casebound.llm.provider import Provider
 from casebound.pipeline import Pipeline
 from casebound.progress import PHASES, derive_progress, latest_revision
 from casebound.protocols.registry import CORE_STAGES
-from casebound.render.chain import Chain, derive_chain
 from casebound.result import Result, derive_result
 from casebound.settings import Settings, load_settings
 from casebound.store import Package, Workspace, layout
@@ -37,10 +36,13 @@ from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
 from casebound.verify import Verification, verify_package
 
+if TYPE_CHECKING:
+    from casebound.render.chain import Chain
+
 T = TypeVar("T")
 Path_ = str | os.PathLike[str]
 
-__all__ = ["Chain", "Project", "Result", "Verification", "explain", "resolve", "resume", "show", "verify"]
+__all__ = ["Project", "Result", "Verification", "explain", "resolve", "resume", "show", "verify"]
 
 
 @dataclass(slots=True)
@@ -165,6 +167,8 @@ class Project:
 
     def explain(self, case: str) -> Chain:
         """Return the chain mention → search → capture → candidate → assessment of a case. Raises `CASE_UNKNOWN`."""
+        from casebound.render.chain import derive_chain
+
         return derive_chain(self.workspace.find(case))
 
     # --- one report -------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -288,8 +289,10 @@ def _provider_settings(settings: Settings, host: Host, spec: ProviderSpec, choic
         # As JSON, an array fits a list and a tuple alike; how strict scalars are is what the model says.
         return model.model_validate_json(to_json(table, inf_nan_mode="constants"))
     except ValidationError as exc:
-        key = f"{prefix if own else 'llm'}.{spec.name}"
-        raise settings_error(exc, model, path=str(settings.llm_path), prefix=key) from None
+        # The table is two tables laid over each other; the error names the one that the key stands in.
+        wrong = settings_error(exc, model, path="").pointer or ""
+        key = prefix if re.split(r"[.\[]", wrong)[0] in own else "llm"
+        raise settings_error(exc, model, path=str(settings.llm_path), prefix=f"{key}.{spec.name}") from None
 
 
 def build_provider(model: StageModel, host: Host) -> Provider:

@@ -34,8 +34,8 @@ def canonical_bytes(value: object) -> bytes:
     quick = _is_quick(value, "")
     try:
         if quick:
-            # Sorting by code point equals RFC 8785's order by UTF-16 unit where every key is ASCII; and for the
-            # types that are left, the standard encoder escapes exactly what the RFC says.
+            # Sorting by code point equals RFC 8785's order by UTF-16 unit for such keys; and for the types that are
+            # left, the standard encoder escapes exactly what the RFC says.
             return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
         return rfc8785.dumps(value)  # type: ignore[arg-type]  # checked just above
     except (UnicodeEncodeError, rfc8785.CanonicalizationError) as exc:
@@ -56,7 +56,8 @@ def _is_quick(value: object, pointer: str) -> bool:
         for key, item in value.items():  # type: ignore[attr-defined]  # a dict, by the line above
             if type(key) is not str:
                 raise ContractError("CONTRACT_JSON", found=f"a key of type {type(key).__name__}", pointer=pointer)
-            quick &= key.isascii()
+            # Order by code point and by UTF-16 unit part only where a key holds something beyond U+DFFF.
+            quick &= key.isascii() or max(key) < "\ue000"
             quick &= _is_quick(item, f"{pointer}/{key}")
         return quick
     if kind is list or kind is tuple:
@@ -101,7 +102,8 @@ class JsonError(ValueError):
 
     def __init__(self, reason: str, pointer: str = "") -> None:
         self.reason = reason
-        self.pointer = pointer
+        # A pointer is written into artifacts, also where a key on its way is no Unicode.
+        self.pointer = pointer = pointer.encode("utf-8", "backslashreplace").decode()
         super().__init__(f"{reason} at {pointer or 'the top'}")
 
 
@@ -207,7 +209,7 @@ def _walk_for(value: Any, kind: type, pointer: str) -> Iterator[tuple[str, Any]]
         elif isinstance(part, dict):
             for key in part:
                 if kind is str and not is_unicode(key):
-                    yield place, key
+                    yield f"{place}/{escape_pointer(key)}", key
             waiting.extend((f"{place}/{escape_pointer(key)}", item) for key, item in reversed(part.items()))
         elif isinstance(part, list):
             waiting.extend((f"{place}/{index}", item) for index, item in reversed(list(enumerate(part))))

@@ -167,6 +167,7 @@ register_codes(
             ("SETTINGS_VARIABLE", "an environment variable is not set", "set it, then repeat the command"),
             ("SETTINGS_COMMAND", "the command that prints a secret failed", "run it in a terminal; it must print the secret and nothing else"),
             ("SETTINGS_SECRET", "a secret stands in a settings file, or is not usable as one", "put the whole URL or the key into an environment variable and name the variable"),
+            ("SETTINGS_LATER", "a setting is not honoured by this release yet", "remove it"),
             ("SETTINGS_TABLE", "a table is not in the allowlist", "add it to [database] tables, if casebound may read it"),
             ("SETTINGS_COLUMN", "a column is not in the table", "name columns that the table has"),
             ("SETTINGS_DRIVER", "the database driver is not installed", "install the driver, or use SQLite"),
@@ -262,7 +263,9 @@ register_codes(
             ("STORE_JSON", "a file of the package is not the canonical JSON of its format", "restore it from a copy"),
             ("STORE_CONFLICT", "a file exists with other content, and files are created once", "look at the package with `casebound verify`"),
             ("STORE_VERSION", "the package has a format that this release does not know", "use a newer release of casebound"),
-            ("VERIFY_FAILED", "the package does not hold", "see the listed files and pointers"),
+            ("VERIFY_DERIVED", "a file is not what follows from the files before it", "restore it from a copy"),
+            ("VERIFY_BINDING", "a field does not bind what it must bind", "restore the file from a copy"),
+            ("VERIFY_EXTRA", "a file stands where none may stand", "move it out of the package"),
         ),
         *_rows(
             PluginError,

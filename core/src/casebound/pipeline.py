@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from casebound.binding import Bound, build_provider, load_named
+from casebound.binding import Bound, build_provider
 from casebound.canonical import digest_of
 from casebound.clock import Clock, format_time
 from casebound.contracts.assessment import Assessment
@@ -121,14 +121,14 @@ class Pipeline:
             return facts
         self.report(package, "research")
         try:
-            facts, captures = await asyncio.to_thread(self._fetch, case)
+            fetched, captures = await asyncio.to_thread(self._fetch, case)
         except ResearchError as exc:
             self.block(package, "research", exc)
             return None
         for capture in captures:
             package.create_artifact(layout.entity_capture(digest_of(capture.to_bytes())), capture)
-        package.create_artifact(layout.FACTS, facts)
-        return facts
+        package.create_artifact(layout.FACTS, fetched)
+        return fetched
 
     def _fetch(self, case: Case) -> tuple[Facts, Sequence[EntityCapture]]:
         types = {entity.type for entity in case.entities}
@@ -191,7 +191,7 @@ class Pipeline:
         for name, phase in host.phases.items():
             if not package.exists(f"analysis/{name}"):
                 self.report(package, name)
-                run: Callable[[Path], None] = load_named(host, "phases", name, phase.run)
+                run: Callable[[Path], None] = host.load_named("phases", name, phase.run)
                 await asyncio.to_thread(run, package.root)
             if stop_after == name:
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from casebound.contracts.base import Artifact, Contract, Digest
 from casebound.contracts.model_call import ResponseFormat
@@ -70,7 +70,7 @@ class InterpretationContext(Artifact):
     prompt_id: str
     input_digest: Digest
     basis: Digest
-    context: dict[str, object]
+    context: dict[str, Any]
 
 
 class Interpretation(Artifact):

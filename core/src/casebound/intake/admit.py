@@ -9,7 +9,7 @@ it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -158,6 +158,19 @@ def read_text(text: str, reader: ReportReader, *, name: str) -> Report:
     if not any(is_visible(value, 0, len(value)) for field, value in texts if not field.endswith(".reference")):
         raise SettingsError("REPORT_EMPTY", path=name)
     return report
+
+
+def read_again(data: bytes, admission: Admission, readers: Mapping[str, ReportReader]) -> Report:
+    """Return the report that admitted bytes are, read by the reader that the admission names.
+
+    Raises:
+        SettingsError: the bytes are no longer what was admitted.
+        PluginError: the reader is not installed (`PLUGIN_MISSING`), or fails.
+    """
+    reader = readers.get(admission.reader)
+    if reader is None:
+        raise PluginError("PLUGIN_MISSING", found=f"nobody offers the reader {admission.reader!r}", path=admission.file)
+    return read_text(decode_report(data, name=admission.file), reader, name=admission.file)
 
 
 def check_duplicate(admission: Admission, existing: Iterable[Admission]) -> Admission | None:

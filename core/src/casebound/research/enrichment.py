@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from casebound.canonical import digest_of
+from casebound.contracts.aliases import alias
 from casebound.contracts.capture import (
     Binding,
     Cell,
@@ -125,7 +126,7 @@ def _fact_kind(rule: EnrichmentInput, column: str, cell: Cell, is_description: b
 
 def _source(value: _Value, entity: CitedEntity, rule: EnrichmentInput, digest: str, number: int) -> ProjectSource:
     return ProjectSource(
-        id=f"P{number:04d}",
+        id=alias("P", number),
         entity=entity.id,
         rule=rule.name,
         column=value.column,
@@ -139,7 +140,7 @@ def _fact(
     value: _Value, kind: FactKind, entity: CitedEntity, rule: EnrichmentInput, digest: str, number: int
 ) -> ProjectFact:
     return ProjectFact(
-        id=f"F{number:04d}",
+        id=alias("F", number),
         kind=kind,
         entity=entity.id,
         type=entity.type,

@@ -75,10 +75,10 @@ class Matching:
             text = name if isinstance(name, str) else self._cells.text(self._name, name)
             folded = fold(text)
             if self._needle in folded:
-                self._cells.text(self._name, text)
+                identity = self._cells.text(self._id, entity_id)
+                self._cells.text(self._name, text, of_id=identity)
                 self.count += 1
-                identity = id_order(self._cells.text(self._id, entity_id))
-                yield (folded != self._needle, len(text), text, identity, _Rest(self._cells, row)), row
+                yield (folded != self._needle, len(text), text, id_order(identity), _Rest(self._cells, row)), row
 
 
 _Rank: TypeAlias = "tuple[bool, int, str, IdOrder, _Rest]"
@@ -102,8 +102,8 @@ class _Cells:
         self._places = [f"table {table}, column {column}" for column in columns]
         self._is_text = [column in texts for column in columns]
 
-    def text(self, index: int, value: object) -> str:
-        return text_of(value, self._places[index])
+    def text(self, index: int, value: object, of_id: str | None = None) -> str:
+        return text_of(value, self._places[index] if of_id is None else f"{self._places[index]}, id {of_id}")
 
     def of(self, row: Sequence[object]) -> Row:
         return tuple(

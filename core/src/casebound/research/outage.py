@@ -61,9 +61,12 @@ def unavailable(cause: BaseException, where: str, *, late: bool = False) -> Rese
     Args:
         cause: what the library raised.
         where: database and table.
-        late: whether the time limit had passed by then; a connection that we cut off ourselves says nothing of it.
+        late: whether the time limit had passed by then; of that, a connection that we cut off ourselves says nothing.
     """
-    return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=_TIME if late else _reason(cause))
+    reason = _reason(cause)
+    if late and reason in (_CONNECT, _LOST, _REFUSED):
+        reason = _TIME
+    return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=reason)
 
 
 def time_over(where: str) -> ResearchError:
@@ -82,15 +85,15 @@ def _reason(cause: BaseException) -> str:
 
 
 def _driver_reason(error: BaseException | None) -> str:
-    state = getattr(error, "sqlstate", None)
-    if isinstance(state, str):
-        return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], _REFUSED)
+    arguments = error.args if error is not None else ()
+    if arguments and isinstance(arguments[0], int):  # MariaDB's number says more than the SQLSTATE beside it
+        return _MYSQL.get(arguments[0], _REFUSED)
     number = getattr(error, "sqlite_errorcode", None)
     if isinstance(number, int):
         return _SQLITE.get(number & 0xFF, _REFUSED)
-    arguments = error.args if error is not None else ()
-    if arguments and isinstance(arguments[0], int):
-        return _MYSQL.get(arguments[0], _REFUSED)
+    state = getattr(error, "sqlstate", None)
+    if isinstance(state, str):
+        return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], _REFUSED)
     module = type(error).__module__
     if module.startswith("psycopg"):
         return f"{_CONNECT}, or the server refused the login"  # a failed connection carries no SQLSTATE

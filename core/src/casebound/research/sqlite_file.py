@@ -16,7 +16,8 @@ from urllib.parse import quote, unquote
 from casebound.canonical import RunningDigest
 from casebound.errors import SettingsError
 
-_READING_PRAGMAS = frozenset({"table_xinfo", "schema_version"})
+# SQLAlchemy asks for the second when it connects; the first is the read that fixes the state.
+_ASKING_PRAGMAS = frozenset({"schema_version", "read_uncommitted"})
 _INSTRUCTIONS_A_CHECK = 10_000
 _CHUNK = 1 << 20
 
@@ -72,7 +73,9 @@ def _authorizer(tables: Collection[str]) -> Callable[[int, str | None, str | Non
             return (first or "").lower() in tables or (source or "").lower() in tables
         if action == sqlite3.SQLITE_FUNCTION:
             return (second or "").lower() != "load_extension"
-        return action == sqlite3.SQLITE_PRAGMA and first in _READING_PRAGMAS
+        if action == sqlite3.SQLITE_PRAGMA:
+            return first == "table_xinfo" or (first in _ASKING_PRAGMAS and second is None)
+        return False
 
     def authorize(action: int, first: str | None, second: str | None, _database: str | None, source: str | None) -> int:
         return sqlite3.SQLITE_OK if allows(action, first, second, source) else sqlite3.SQLITE_DENY

@@ -2,7 +2,7 @@
 
 Rules:
 - An id is 1 to 8 digits without a leading zero; no letter or digit follows. It needs a word that says its type.
-- A weak sign (`quest 11431`, `Quest: 11431`, `quest #11431`) needs three digits, since "quest 10 times", "quest 3/5",
+- A weak sign (`quest 1234`, `Quest: 1234`, `quest #1234`) needs three digits, since "quest 10 times", "quest 3/5",
   "NPC level 80" and "quest #2 of the chain" are counts. A number that goes on as a decimal, a version, a date or a
   clock time, or has a counting word or a percent sign behind it, is no id. A strong sign (`quest id 55`, `npc entry 6`)
   takes any length.
