@@ -115,7 +115,8 @@ class JsonError(ValueError):
 
     def __init__(self, reason: str, pointer: str = "") -> None:
         self.reason = reason
-        self.pointer = pointer
+        # A pointer is written into artifacts, also where a key on its way is no Unicode.
+        self.pointer = pointer = pointer.encode("utf-8", "backslashreplace").decode()
         super().__init__(f"{reason} at {pointer or 'the top'}")
 
 
@@ -240,7 +241,7 @@ def _walk_for(value: Any, kind: type, pointer: str) -> Iterator[tuple[str, Any]]
         elif isinstance(part, dict):
             for key in part:
                 if kind is str and not is_unicode(key):
-                    yield place, key
+                    yield f"{place}/{escape_pointer(key)}", key
             waiting.extend((f"{place}/{escape_pointer(key)}", item) for key, item in reversed(part.items()))
         elif isinstance(part, list):
             waiting.extend((f"{place}/{index}", item) for index, item in reversed(list(enumerate(part))))
