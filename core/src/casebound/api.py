@@ -132,7 +132,7 @@ class Project:
                     "RESUME_REFUSED",
                     path=str(package.root),
                     found=f"state review, {progress.code}",
-                    hint="`casebound revise CASE` starts anew; or resolve the report with another --package-id",
+                    hint="read the rejected replies below attempts/, then resolve the report anew with --package-id",
                 )
             if progress.retry_at is not None and self.clock.now() < progress.retry_at:
                 raise SettingsError(
