@@ -49,7 +49,8 @@ spec: $(VENV)/.ready            ## which rows of the checklist a test proves
 	@$(BIN)/python scripts/spec.py
 
 bench: $(VENV)/.ready           ## figures: start-up, host overhead, verify
-	@$(BIN)/python scripts/bench.py
+	@$(BIN)/python bench/startup.py
+	@$(BIN)/python bench/host_overhead.py
 
 docs: $(VENV)/.ready            ## write what is generated below docs/reference
 	@$(BIN)/python scripts/docs.py

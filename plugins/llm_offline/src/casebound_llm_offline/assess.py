@@ -88,7 +88,7 @@ def _rows(candidate: dict[str, Any]) -> list[tuple[Key, str]]:
 
 
 def _known_places(message: Message, texts: dict[str, Text]) -> set[tuple[str, int, int]]:
-    """Return where names of cited entities stand: these are settled, so what stands inside them may be another entity."""
+    """Return where names of cited entities stand: they are settled, so what they hold may be another entity."""
     known = set()
     for name in message["known_names"]:
         for alias, text in texts.items():
@@ -153,7 +153,7 @@ def _resolution(candidate: dict[str, Any], verdicts: dict[Key, Verdict], taken: 
     chosen = [(key, verdict) for key, verdict in judged if verdict.status == "selected"]
     chosen.sort(key=lambda item: (item[0] not in named, item[0] in taken, item[1].order))
     if chosen and chosen[0][0] in taken and _is_broad(candidate, verdicts):
-        reason = f"The term shortens {chosen[0][1].name}, which another search singles out; the short name fits several rows."
+        reason = f"The term shortens {chosen[0][1].name}, which another search singles out."
         return _reply(candidate, "ambiguous", None, chosen[0][1], reason)
     if chosen and not candidate["truncated"]:
         key, verdict = chosen[0]
@@ -161,13 +161,17 @@ def _resolution(candidate: dict[str, Any], verdicts: dict[Key, Verdict], taken: 
         return _reply(candidate, "selected", key, verdict, f"{verdict.reason} The name is {verdict.name}.")
     unsure = [verdict for _, verdict in judged if verdict.status == "ambiguous"]
     if candidate["truncated"] and (named or chosen):
-        return _reply(candidate, "ambiguous", None, None, "More rows match than were kept, so none of them is singled out.")
+        return _reply(
+            candidate, "ambiguous", None, None, "More rows match than were kept, so none of them is singled out."
+        )
     if unsure:
         return _reply(candidate, "ambiguous", None, unsure[0], unsure[0].reason)
     return _reply(candidate, "no_match", None, None, "No returned name is what the text names.")
 
 
-def _reply(candidate: dict[str, Any], status: str, key: Key | None, verdict: Verdict | None, reason: str) -> dict[str, Any]:
+def _reply(
+    candidate: dict[str, Any], status: str, key: Key | None, verdict: Verdict | None, reason: str
+) -> dict[str, Any]:
     mentions = candidate["mentions"]
     cited = [alias for alias in mentions if verdict is not None and alias in verdict.sources] or mentions[:1]
     return {

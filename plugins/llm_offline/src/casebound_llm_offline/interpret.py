@@ -1,7 +1,8 @@
 """Interpretation: what the sources say, in their own words.
 
-Every statement is a slice of a source; only reasons and open questions are sentences of ours, made of names and ids. What a
-report expects is taken from expectations only, what a database describes from descriptions only; no cause is inferred.
+Every statement is a slice of a source; only reasons and open questions are sentences of ours, made of names and ids.
+What a report expects is taken from expectations only, what a database describes from descriptions only; no cause is
+inferred.
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ def _reason(entity: dict[str, Any], associations: list[dict[str, Any]], bindings
     what = f"{entity['type']} {entity['canonical_id']}"
     named = next((association for association in associations if association["name"]), None)
     if named:
-        return f"The report names “{named['name']}”, which the catalog holds as {what}; its role there: {named['role']}."
+        return (
+            f"The report names “{named['name']}”, which the catalog holds as {what}; its role there: {named['role']}."
+        )
     if bindings:
         return f"The report cites {what}, which the database names “{bindings[0]['name']}”."
     return f"Entity of type {entity['type']} with id {entity['canonical_id']}."

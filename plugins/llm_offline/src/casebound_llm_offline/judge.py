@@ -18,7 +18,7 @@ from casebound_llm_offline.lexicon import (
     STOP_WORDS,
 )
 from casebound_llm_offline.match import EXACT, PART, TYPO, Text
-from casebound_llm_offline.text import HAN, bare, fold, is_lower, languages, tokens
+from casebound_llm_offline.text import HAN, fold, is_lower, languages, tokens
 
 if TYPE_CHECKING:
     from casebound_llm_offline.assess import Found, Key
@@ -71,7 +71,7 @@ def judge(found: Iterable[Found], texts: Mapping[str, Text]) -> dict[Key, Verdic
 
 
 def _without_short_forms(verdicts: dict[Key, Verdict]) -> dict[Key, Verdict]:
-    """Drop a one-word name that ends a selected longer name of its type: the text most likely shortens the longer one."""
+    """Drop a name that ends a selected longer name of its type: the text most likely shortens the longer one."""
     longer = {(key[0], fold(verdict.name)) for key, verdict in verdicts.items() if verdict.status == "selected"}
     return {
         key: verdict
@@ -150,7 +150,9 @@ def _is_meant(place: Found, fits: dict[str, float], level: int, style: Style) ->
 
 def _is_located(before: list[str]) -> bool:
     """Tell whether a word for a place, with or without an article, stands right before."""
-    return bool(before) and (before[0] in LOCATIVE or (before[0] in ARTICLES and before[1:2] != [] and before[1] in LOCATIVE))
+    return bool(before) and (
+        before[0] in LOCATIVE or (before[0] in ARTICLES and before[1:2] != [] and before[1] in LOCATIVE)
+    )
 
 
 def _is_single_meant(place: Found, word: str, before: str, label: bool, level: int, style: Style) -> bool:

@@ -48,7 +48,11 @@ class Place:
 def places_of(text: Text, name: str, term: str) -> list[Place]:
     """Return where `name`, found by looking for `term`, stands in `text`: best and less sure places alike."""
     wanted = fold(name).strip()
-    exact = [Place(at, at + len(wanted), EXACT) for at in _finds(text.folded, wanted) if _is_whole(text.folded, at, len(wanted))]
+    exact = [
+        Place(at, at + len(wanted), EXACT)
+        for at in _finds(text.folded, wanted)
+        if _is_whole(text.folded, at, len(wanted))
+    ]
     if not wanted:
         return []
     size = len(fold(term))
@@ -121,7 +125,7 @@ def _part(words: list[Token], around: list[Token], low: int, at: int, size: int)
 
 @lru_cache(maxsize=8192)
 def likeness(left: str, right: str) -> int:
-    """Return `LIKE` for the same word, inflected or with other accents, `TYPO` for a misspelling, -1 for another word."""
+    """Return `LIKE` for the same word, inflected or accented otherwise, `TYPO` for a misspelling, else -1."""
     if left == right:
         return LIKE
     one, two = loose(left), loose(right)
@@ -132,7 +136,12 @@ def likeness(left: str, right: str) -> int:
     if len(short) >= 4 and _is_inflection(short[common:], long[common:], common, short.isascii()):
         return LIKE
     allowed = 2 if len(short) >= 8 else 1 if len(short) >= 5 else 0
-    if allowed and common and len(long) - len(short) <= allowed + 1 and distance(short, long) <= allowed + (len(long) > 9):
+    if (
+        allowed
+        and common
+        and len(long) - len(short) <= allowed + 1
+        and distance(short, long) <= allowed + (len(long) > 9)
+    ):
         return TYPO
     return -1
 

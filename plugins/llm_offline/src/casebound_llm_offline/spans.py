@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from casebound_llm_offline.lexicon import (
     AND_WORDS,
@@ -32,6 +33,7 @@ QUOTED = re.compile(
     r"|「([^」\n]{2,60})」|『([^』\n]{2,60})』|【([^】\n]{2,60})】|《([^》\n]{2,60})》|`([^`\n]{2,60})`"
 )
 _INNER_GAP = frozenset(" \u00a0\"“”«»'")
+_GENITIVE = "的"
 _HAN_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff·]{2,}")
 
 
@@ -159,7 +161,7 @@ def _seam(words: list[Token], begin: int, end: int) -> int | None:
 
 
 def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int, float]]:
-    """Yield the parts of a run that may be names, each with how likely: around a seam, after connecting words, …"""
+    """Yield the parts of a run that may be names, each with how likely that is."""
     seam = _seam(words, begin, end)
     if seam is not None:
         right = seam if words[seam].upper else seam + 1
@@ -273,15 +275,20 @@ def _han_pieces(text: str, start: int, end: int, weight: float) -> Iterator[Span
 
 
 def _han_piece(text: str, start: int, end: int, weight: float) -> Iterator[Span]:
-    """Yield a stretch, its parts around the genitive particle, and head and tail of a long one."""
+    """Yield a stretch, and what the genitive particle separates in it."""
+    yield from _han_ends(text, start, end, weight)
+    cuts = [start - 1, *(index for index in range(start, end) if text[index] == _GENITIVE), end]
+    if len(cuts) > 2:
+        for left, right in pairwise(cuts):
+            yield from _han_ends(text, left + 1, right, weight - 0.05)
+
+
+def _han_ends(text: str, start: int, end: int, weight: float) -> Iterator[Span]:
+    """Yield a short stretch whole, and the ends of a long one, where a name may begin or stop."""
     size = end - start
     if 2 <= size <= 14:
         yield Span(start, end, text[start:end], weight - (0.15 if size == 2 else 0.0))
-    middle = text.find("的", start + 1, end - 1)
-    if middle > 0:
-        yield from _han_piece(text, start, middle, weight - 0.05)
-        yield from _han_piece(text, middle + 1, end, weight - 0.05)
-    elif size >= 5:
+    if size >= 5 and _GENITIVE not in text[start:end]:
         head = 3 if size < 7 else 4
         yield Span(start, start + head, text[start : start + head], weight - 0.1)
         yield Span(end - head, end, text[end - head : end], weight - 0.2)
