@@ -66,7 +66,14 @@ def test_help_imports_the_parser_and_no_command():
     names = imported(["--help"])
     assert not names & (HEAVY | {"pluggy"})
     ours = {name for name in names if name.startswith("casebound")} - {"casebound.__main__"}
-    assert ours == {"casebound", "casebound.cli", "casebound.cli.program", "casebound.commands", "casebound.errors"}
+    assert ours == {
+        "casebound",
+        "casebound.cli",
+        "casebound.cli.program",
+        "casebound.commands",
+        "casebound.errors",
+        "casebound.text",
+    }
 
 
 def test_listing_plugins_imports_no_library_of_the_engine(tmp_path):
