@@ -8,10 +8,10 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,10 +19,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
 from casebound.contracts.model_call import ResponseFormat
-from casebound.errors import CaseboundError, PluginError, SettingsError
-from casebound.host import DISTRIBUTION, Host
+from casebound.errors import SettingsError
+from casebound.host import Host
 from casebound.offers import CORE_STAGES, fold_heading
-from casebound.settings import Llm, LlmChoice, Price, Retry, Settings, redact_environment, settings_error
+from casebound.protocol_choice import choose_protocol
+from casebound.settings import Llm, LlmChoice, Price, Retry, Settings, settings_error
 from casebound.specs import (
     CORE_ROLES,
     STAGES,
@@ -37,8 +38,6 @@ from casebound.specs import (
 
 if TYPE_CHECKING:
     from casebound.llm.provider import Provider
-
-PLAIN_PROMPT = "case_interpretation_v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,35 +116,37 @@ def bind(settings: Settings, host: Host) -> Bound:
     return Bound(
         settings=settings,
         host=host,
-        catalogs=_catalogs(settings, host) if resolution else (),
-        enrichments=_enrichments(settings, host),
+        catalogs=bind_catalogs(settings, host),
+        enrichments=bind_enrichments(settings, host),
         roles=(*CORE_ROLES, *host.roles),
         references=host.references,
         headings=MappingProxyType(
             {**host.headings, **{fold_heading(text): kind for text, kind in settings.intake.headings.items()}}
         ),
         stages=MappingProxyType({stage: bind_stage(settings, host, stage) for stage in stages}),
-        protocols=MappingProxyType({stage: _protocol(settings, host, stage) for stage in stages}),
+        protocols=MappingProxyType({stage: choose_protocol(settings, host, stage) for stage in stages}),
     )
 
 
 # --- catalogs and enrichment ----------------------------------------------------------------------------------------
 
 
-def _catalogs(settings: Settings, host: Host) -> tuple[Catalog, ...]:
+def bind_catalogs(settings: Settings, host: Host) -> tuple[Catalog, ...]:
+    """Return the catalogs that the settings name, presets first; none without resolution. Raises as `bind`."""
     resolution = settings.entity_resolution
-    assert resolution is not None  # noqa: S101  # the caller has looked
+    if resolution is None:
+        return ()
     found: dict[str, Catalog] = {}
     for place, name in enumerate(resolution.catalogs):
         key = f"entity_resolution.catalogs[{place}]"
         preset = cast("Catalog", host.need("catalogs", name, path=str(settings.path), pointer=key))
         _refuse_twice(settings, name, found, key)
-        _check_table(settings, preset.table, key)
+        check_table(settings, preset.table, key)
         found[name] = preset
     for place, own in enumerate(resolution.own):
         key = f"entity_resolution.catalog[{place}]"
         _refuse_twice(settings, own.name, found, f"{key}.name")
-        _check_table(settings, own.table, f"{key}.table")
+        check_table(settings, own.table, f"{key}.table")
         _check_columns(settings, {"id_column": own.id_column, "name_column": own.name_column}, own.columns, key)
         columns = own.columns
         if own.locale_column and own.locale_column not in columns:
@@ -156,17 +157,18 @@ def _catalogs(settings: Settings, host: Host) -> tuple[Catalog, ...]:
     return tuple(found.values())
 
 
-def _enrichments(settings: Settings, host: Host) -> tuple[EnrichmentRule, ...]:
+def bind_enrichments(settings: Settings, host: Host) -> tuple[EnrichmentRule, ...]:
+    """Return the enrichment rules that the settings name, presets first. Raises as `bind`."""
     found: dict[str, EnrichmentRule] = {}
     for place, name in enumerate(settings.enrichment.rules):
         key = f"enrichment.rules[{place}]"
         preset = cast("EnrichmentRule", host.need("enrichments", name, path=str(settings.path), pointer=key))
         _refuse_twice(settings, name, found, key)
-        _check_table(settings, preset.table, key)
+        check_table(settings, preset.table, key)
         found[name] = preset
     for place, own in enumerate(settings.enrichment.entity):
         key = f"enrichment.entity[{place}]"
-        _check_table(settings, own.table, f"{key}.table")
+        check_table(settings, own.table, f"{key}.table")
         needed = {"column": own.column, **({"name_column": own.name_column} if own.name_column else {})}
         needed |= {f"description_columns[{index}]": column for index, column in enumerate(own.description_columns)}
         _check_columns(settings, needed, own.columns, key)
@@ -181,7 +183,8 @@ def _refuse_twice(settings: Settings, name: str, found: Mapping[str, object], ke
         raise SettingsError("SETTINGS_VALUE", path=str(settings.path), pointer=key, found=f"{name!r} a second time")
 
 
-def _check_table(settings: Settings, table: str, key: str) -> None:
+def check_table(settings: Settings, table: str, key: str) -> None:
+    """Refuse a table that is not in the allowlist. Raises `SettingsError`."""
     allowed = settings.database.tables if settings.database else ()
     if table not in allowed:
         raise SettingsError("SETTINGS_TABLE", path=str(settings.path), pointer=key, found=table, allowed=allowed)
@@ -199,64 +202,6 @@ def _check_columns(settings: Settings, needed: Mapping[str, str], columns: Seque
             )
     if len(set(columns)) != len(columns):
         raise SettingsError("SETTINGS_VALUE", path=str(settings.path), pointer=f"{key}.columns", found="a column twice")
-
-
-# --- protocols ------------------------------------------------------------------------------------------------------
-
-
-def _protocol(settings: Settings, host: Host, stage: str) -> PromptProtocol:
-    if settings.entity_resolution is None:
-        return plain_protocol(host)
-    key = "interpretation" if stage == "interpretation" else "resolution"
-    wanted: int | None = getattr(settings.protocols, key)
-    if wanted is None:
-        return default_protocol(host, stage)
-    known = {
-        (stage, version): p
-        for (of, version), p in host.protocols.items()
-        if of == stage and p.prompt_id != PLAIN_PROMPT
-    }
-    found = host.need("protocols", (stage, wanted)) if (stage, wanted) in host.index("protocols").clashes else None
-    found = found or known.get((stage, wanted))
-    if found is None:
-        versions = [str(version) for _, version in sorted(known)]
-        raise SettingsError(
-            "SETTINGS_NAME",
-            path=str(settings.path),
-            pointer=f"protocols.{key}",
-            found=f"version {wanted} of stage {stage}",
-            allowed=versions,
-        )
-    return cast("PromptProtocol", found)
-
-
-def plain_protocol(host: Host) -> PromptProtocol:
-    """Return the protocol of an interpretation without resolution. Raises `PluginError` where it is missing."""
-    for protocol in host.protocols.values():
-        if protocol.prompt_id == PLAIN_PROMPT:
-            return protocol
-    raise PluginError("PLUGIN_MISSING", found=f"no protocol with the prompt {PLAIN_PROMPT}")
-
-
-def default_protocol(host: Host, stage: str) -> PromptProtocol:
-    """Return what a fresh case freezes where settings say nothing: the newest that its owner ships and is no draft.
-
-    For a stage of core only what core ships counts; a stage that a plugin brings itself has the newest of all.
-
-    Raises:
-        PluginError: there is none.
-    """
-    usable = [
-        protocol
-        for (of, version), protocol in host.protocols.items()
-        if of == stage
-        and not protocol.draft
-        and protocol.prompt_id != PLAIN_PROMPT
-        and (stage not in CORE_STAGES or host.distribution_of("protocols", (of, version)).distribution == DISTRIBUTION)
-    ]
-    if not usable:
-        raise PluginError("PLUGIN_MISSING", found=f"no prompt protocol for the stage {stage}")
-    return max(usable, key=lambda protocol: protocol.version)
 
 
 # --- models ---------------------------------------------------------------------------------------------------------
@@ -339,30 +284,15 @@ def _stage_model(
 def _provider_settings(settings: Settings, host: Host, spec: ProviderSpec, choice: LlmChoice, prefix: str) -> BaseModel:
     own = choice.provider_tables.get(spec.name, {})
     table = {**settings.llm.provider_tables.get(spec.name, {}), **own}
-    model = cast("type[BaseModel]", load_named(host, "providers", spec.name, spec.settings))
+    model = cast("type[BaseModel]", host.load_named("providers", spec.name, spec.settings))
     try:
         # As JSON, an array fits a list and a tuple alike; how strict scalars are is what the model says.
         return model.model_validate_json(to_json(table, inf_nan_mode="constants"))
     except ValidationError as exc:
-        key = f"{prefix if own else 'llm'}.{spec.name}"
-        raise settings_error(exc, model, path=str(settings.llm_path), prefix=key) from None
-
-
-def load_named(host: Host, kind: str, name: object, spec: str) -> Any:  # noqa: ANN401  # whatever the plugin names
-    """Return what `"package.module:attribute"` of a plugin names.
-
-    Raises:
-        PluginError: it does not import (`PLUGIN_BROKEN`), with the distribution and version.
-    """
-    module, _, attribute = spec.partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except CaseboundError:
-        raise
-    except (Exception, SystemExit) as exc:  # a plugin's module may do anything when it is imported
-        owner = host.distribution_of(kind, name)
-        found = f"{spec}: {redact_environment(f'{type(exc).__name__}: {exc}')}"
-        raise PluginError("PLUGIN_BROKEN", found=found, where=str(owner)) from exc
+        # The table is two tables laid over each other; the error names the one that the key stands in.
+        wrong = settings_error(exc, model, path="").pointer or ""
+        key = prefix if re.split(r"[.\[]", wrong)[0] in own else "llm"
+        raise settings_error(exc, model, path=str(settings.llm_path), prefix=f"{key}.{spec.name}") from None
 
 
 def build_provider(model: StageModel, host: Host) -> Provider:
@@ -372,8 +302,8 @@ def build_provider(model: StageModel, host: Host) -> Provider:
         SettingsError: a secret cannot be had.
         PluginError: factory or rules do not import.
     """
-    factory = cast("Callable[..., Provider]", load_named(host, "providers", model.spec.name, model.spec.factory))
+    factory = cast("Callable[..., Provider]", host.load_named("providers", model.spec.name, model.spec.factory))
     if model.spec.resolver == "model":
         return factory(model.settings)
-    rules = {stage: load_named(host, "rules", stage, rule.answer) for stage, rule in host.rules.items()}
+    rules = {stage: host.load_named("rules", stage, rule.answer) for stage, rule in host.rules.items()}
     return factory(model.settings, rules)

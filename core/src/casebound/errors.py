@@ -167,6 +167,7 @@ register_codes(
             ("SETTINGS_VARIABLE", "an environment variable is not set", "set it, then repeat the command"),
             ("SETTINGS_COMMAND", "the command that prints a secret failed", "run it in a terminal; it must print the secret and nothing else"),
             ("SETTINGS_SECRET", "a secret stands in a settings file, or is not usable as one", "put the whole URL or the key into an environment variable and name the variable"),
+            ("SETTINGS_LATER", "a setting is not honoured by this release yet", "remove it"),
             ("SETTINGS_TABLE", "a table is not in the allowlist", "add it to [database] tables, if casebound may read it"),
             ("SETTINGS_COLUMN", "a column is not in the table", "name columns that the table has"),
             ("SETTINGS_DRIVER", "the database driver is not installed", "install the driver, or use SQLite"),
@@ -190,6 +191,7 @@ register_codes(
             UnavailableError,
             1,
             ("WORKSPACE_WRITE", "the workspace cannot be written", "check space and permissions of the folder"),
+            ("CASE_BUSY", "another process works on this case", "wait until it has ended, then repeat the command"),
         ),
         *_rows(
             ResearchError,
@@ -214,8 +216,8 @@ register_codes(
             ("LLM_OUTPUT_SCHEMA", "the reply does not fit the schema", "answer with the fields that the schema names"),
             ("LLM_INCOMPLETE_OUTPUT", "the reply was cut off", "answer more briefly"),
             ("LLM_REFUSED", "the model refused to answer", "answer the task as stated"),
-            ("ENTITY_RESOLUTION_INVALID_RESPONSES", "too many invalid replies while resolving entities", "`casebound revise CASE` starts anew"),
-            ("INTERPRETATION_INVALID_RESPONSES", "too many invalid replies while interpreting", "`casebound revise CASE` starts anew"),
+            ("ENTITY_RESOLUTION_INVALID_RESPONSES", "too many invalid replies while resolving entities", "read them below attempts/, then resolve the report anew with --package-id"),
+            ("INTERPRETATION_INVALID_RESPONSES", "too many invalid replies while interpreting", "read them below attempts/, then resolve the report anew with --package-id"),
         ),
         *_rows(
             ReplyError,
@@ -247,6 +249,7 @@ register_codes(
         *_rows(
             SettingsError,
             1,
+            ("OUTPUT_WRITE", "the answer cannot be written to standard output", "make room, and repeat the command"),
             ("BUDGET_REACHED", "a budget or dispatch limit is reached", "raise it and repeat the command"),
             ("BINDING_CHANGED", "the settings differ from what the unfinished case froze", "put them back, or start a new case with --package-id"),
             ("RETRY_LATER", "the case may not go on yet", "repeat the command after the time that is named"),
@@ -260,7 +263,9 @@ register_codes(
             ("STORE_JSON", "a file of the package is not the canonical JSON of its format", "restore it from a copy"),
             ("STORE_CONFLICT", "a file exists with other content, and files are created once", "look at the package with `casebound verify`"),
             ("STORE_VERSION", "the package has a format that this release does not know", "use a newer release of casebound"),
-            ("VERIFY_FAILED", "the package does not hold", "see the listed files and pointers"),
+            ("VERIFY_DERIVED", "a file is not what follows from the files before it", "restore it from a copy"),
+            ("VERIFY_BINDING", "a field does not bind what it must bind", "restore the file from a copy"),
+            ("VERIFY_EXTRA", "a file stands where none may stand", "move it out of the package"),
         ),
         *_rows(
             PluginError,

@@ -44,7 +44,7 @@ def casebound_catalogs() -> Sequence[CatalogOffer]:  # type: ignore[empty-body] 
     Called: once, when the host is built.
     Returns: one or more `CatalogOffer`; presets stay inactive until settings name them, patterns and roles are active.
     Collisions: two catalogs, enrichments or patterns of one name are an error that names both distributions.
-    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (an empty name, a pattern that does not compile), shown by `plugins`, `doctor`.
+    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (an empty name …), shown by `plugins` and `doctor`; `doctor` compiles patterns.
     Example:
         @hookimpl
         def casebound_catalogs():
@@ -213,7 +213,7 @@ def casebound_benchmarks() -> Sequence[Benchmark]:  # type: ignore[empty-body]  
 def casebound_commands() -> Sequence[Command]:  # type: ignore[empty-body]  # a specification
     """Offer command groups for the command line.
 
-    Called: once, when a command is looked up that core does not have, or help is shown.
+    Called: once, when a command is looked up that core does not have, or plugins are listed.
     Returns: `Command`s; the click group is imported when the command runs.
     Collisions: two commands of one name, or a name of core's own, are an error.
     Errors: `PLUGIN_CLASH`.

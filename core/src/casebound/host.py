@@ -9,20 +9,17 @@ Rules:
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
-import pluggy
-
-from casebound import __version__, hookspecs
-from casebound.errors import PluginError, SettingsError
+from casebound import __version__
+from casebound.errors import CaseboundError, PluginError, SettingsError
 from casebound.installed import Installed, installed_plugins
-from casebound.offers import HOOK_OF_KIND, HOOKS, RESERVED, Hook, Index, Owner, entries_of, label
+from casebound.loading import DISTRIBUTION, LoadedPlugin, PluginLoader
+from casebound.offers import HOOK_OF_KIND, HOOKS, RESERVED, Index, Owner, broken_pattern, entries_of, label
 from casebound.specs import (
     Benchmark,
     Catalog,
@@ -41,17 +38,8 @@ from casebound.specs import (
     Validator,
 )
 
-DISTRIBUTION = "casebound"
-# What core ships: plugin name, module, and the hooks it implements, so that nothing is imported before it is needed.
-BUILTINS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("builtin-intake", "casebound.intake.builtin", ("casebound_readers",)),
-    ("builtin-protocols", "casebound.protocols.builtin", ("casebound_protocols",)),
-    ("builtin-validators", "casebound.validators.builtin", ("casebound_validators",)),
-)
 # Listing plugins must stay quick: built-ins of these kinds have commands of their own, and are asked only when needed.
 UNHURRIED = ("casebound_protocols", "casebound_validators")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +60,6 @@ class PluginInfo:
     offers: Mapping[str, tuple[str, ...]]
     error: str | None = None
     traceback: str | None = None
-
-
-@dataclass(slots=True)
-class _Plugin:
-    """What the host knows of one plugin while it is built."""
-
-    name: str
-    owner: Owner
-    builtin: bool = False
-    errors: list[str] = field(default_factory=list)
-    traceback: str | None = None
-    offers: dict[str, list[str]] = field(default_factory=dict)
 
 
 def build_host(plugins: Sequence[str] | None = None, *, entry_points: Sequence[Installed] | None = None) -> Host:
@@ -112,131 +88,19 @@ class Host:
     """The plugins that are loaded, and what they offer. Build one with `build_host`."""
 
     def __init__(self, entry_points: Sequence[Installed]) -> None:
-        self._manager = pluggy.PluginManager(hookspecs.NAMESPACE)
-        self._manager.add_hookspecs(hookspecs)
-        self._plugins: list[_Plugin] = []
-        self._loaded_builtins: set[str] = set()
-        self._offers: dict[str, list[tuple[_Plugin, object]]] = {}
+        self._loader = PluginLoader()
+        self._plugins = self._loader.plugins
         self._indexes: dict[str, Index[Any, Any]] = {}
         self._owners: dict[tuple[str, object], Owner] = {}
         twice = {point.name for point in entry_points if sum(other.name == point.name for other in entry_points) > 1}
         for point in entry_points:
-            plugin = _Plugin(point.name, Owner(point.name, point.distribution, point.version))
+            plugin = LoadedPlugin(point.name, Owner(point.name, point.distribution, point.version))
             self._plugins.append(plugin)
             if point.name in twice:
                 both = [f"{other.distribution} {other.version}" for other in entry_points if other.name == point.name]
                 plugin.errors.append(str(_clash("plugin", point.name, both)))
             else:
-                self._load(plugin, point.value)
-
-    # --- loading ----------------------------------------------------------------------------------------------------
-
-    def _load(self, plugin: _Plugin, value: str) -> None:
-        """Import and register one plugin; whatever it does, the host goes on."""
-
-        def register() -> None:
-            module_name, _, attribute = value.partition(":")
-            target: object = import_module(module_name)
-            for part in filter(None, attribute.split(".")):
-                target = getattr(target, part)
-            self._manager.register(target, plugin.name)
-            self._manager.check_pending()
-            if not self._manager.get_hookcallers(target):
-                raise PluginError(
-                    "PLUGIN_OFFER", found=f"{value} has no function marked with hookimpl", where=f"plugin {plugin.name}"
-                )
-
-        if not self._guarded(plugin, register):
-            half = self._manager.get_plugin(plugin.name)
-            if half is not None:
-                self._manager.unregister(half, plugin.name)
-
-    def _guarded(self, plugin: _Plugin, call: Callable[[], object]) -> bool:
-        """Run code of a plugin; note what goes wrong. What it prints may not mix with a command's answer."""
-        try:
-            with redirect_stdout(sys.stderr):
-                call()
-        except KeyboardInterrupt:
-            raise
-        except PluginError as exc:
-            plugin.errors.append(str(exc))
-        except BaseException as exc:  # noqa: BLE001  # a plugin may raise anything, and may call exit
-            self._note_failure(plugin, exc)
-        else:
-            return True
-        return False
-
-    def _note_failure(self, plugin: _Plugin, exc: BaseException) -> None:
-        import traceback  # only a failure pays for these two
-
-        from casebound.settings import redact_environment
-
-        own = exc.__traceback__
-        while own is not None and own.tb_frame.f_code.co_filename in (__file__, pluggy.__file__):
-            own = own.tb_next
-        plugin.traceback = redact_environment("".join(traceback.format_exception(type(exc), exc, own)))
-        found = redact_environment("".join(traceback.format_exception_only(exc)).strip().splitlines()[-1])
-        plugin.errors.append(
-            str(PluginError("PLUGIN_BROKEN", found=found, where=f"plugin {plugin.name} ({plugin.owner})"))
-        )
-
-    def _load_builtins(self, hook: str) -> None:
-        for name, module, hooks in BUILTINS:
-            if hook in hooks and name not in self._loaded_builtins:
-                self._loaded_builtins.add(name)
-                try:
-                    target = import_module(module)
-                except ModuleNotFoundError as exc:  # until every built-in has landed
-                    if exc.name is None or not module.startswith(exc.name):
-                        raise
-                    continue
-                self._manager.register(target, name)
-                self._plugins.append(_Plugin(name, Owner(name, DISTRIBUTION, __version__), builtin=True))
-
-    # --- calling hooks ----------------------------------------------------------------------------------------------
-
-    def _called(self, hook: Hook, *, builtins: bool = True) -> list[tuple[_Plugin, object]]:
-        """Return what all plugins offer through one hook, each with its plugin, in the order of names. Called once."""
-        if hook.name in self._offers:
-            return self._offers[hook.name]
-        if builtins:
-            self._load_builtins(hook.name)
-        offered: list[tuple[_Plugin, object]] = []
-        for plugin in sorted(self._plugins, key=lambda plugin: (not plugin.builtin, plugin.name)):
-            if self._manager.has_plugin(plugin.name):
-                offered.extend((plugin, value) for value in self._answers(hook, plugin))
-        self._offers[hook.name] = offered
-        return offered
-
-    def _answers(self, hook: Hook, plugin: _Plugin) -> list[object]:
-        answers: list[object] = []
-
-        def ask() -> None:
-            others = [item for name, item in self._manager.list_name_plugin() if name != plugin.name]
-            for result in self._manager.subset_hook_caller(hook.name, others)():
-                if not isinstance(result, list | tuple):
-                    raise _bad_offer(plugin, hook, f"a {type(result).__name__} instead of a list")
-                answers.extend(result)
-
-        if not self._guarded(plugin, ask):
-            return []
-        sound = []
-        for value in answers:
-            if not isinstance(value, hook.returns):
-                wrong: str | None = f"a {type(value).__name__} instead of a {hook.returns.__name__}"
-            else:
-                wrong = self._checked(plugin, hook, value)
-            if wrong:
-                plugin.errors.append(str(_bad_offer(plugin, hook, wrong)))
-            else:
-                sound.append(value)
-        return sound
-
-    def _checked(self, plugin: _Plugin, hook: Hook, value: object) -> str | None:
-        try:
-            return hook.check(value, plugin.builtin)
-        except (TypeError, AttributeError, ValueError) as exc:
-            return f"fields of a wrong type ({exc})"
+                self._loader.load(plugin, point.value)
 
     # --- indexes ----------------------------------------------------------------------------------------------------
 
@@ -248,8 +112,8 @@ class Host:
 
     def _build_index(self, kind: str) -> Index[Any, Any]:
         entries: dict[object, object] = {}
-        claims: dict[object, list[_Plugin]] = {}
-        for plugin, value in self._called(HOOK_OF_KIND[kind]):
+        claims: dict[object, list[LoadedPlugin]] = {}
+        for plugin, value in self._loader.called(HOOK_OF_KIND[kind]):
             for name, item in entries_of(kind, value):
                 shared = kind in ("roles", "headings") and entries.get(name) == item
                 claims.setdefault(name, []).extend([] if shared else [plugin])
@@ -266,7 +130,7 @@ class Host:
                     self._plugin(who).errors.append(str(clashes[name]))
         return Index(kind, entries, clashes)
 
-    def _plugin(self, name: str) -> _Plugin:
+    def _plugin(self, name: str) -> LoadedPlugin:
         return next(plugin for plugin in self._plugins if plugin.name == name)
 
     def need(self, kind: str, name: object, *, path: str | None = None, pointer: str | None = None) -> Any:  # noqa: ANN401
@@ -291,6 +155,23 @@ class Host:
         self.need(kind, name)
         return self._owners[(kind, name)]
 
+    def load_named(self, kind: str, name: object, spec: str) -> Any:  # noqa: ANN401  # whatever the plugin names
+        """Return what `"package.module:attribute"` names; `kind` and `name` say which offer it belongs to.
+
+        Raises:
+            PluginError: it does not import (`PLUGIN_BROKEN`), with the distribution and version.
+        """
+        module, _, attribute = spec.partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except CaseboundError:
+            raise
+        except (Exception, SystemExit) as exc:  # a plugin's module may do anything when it is imported
+            from casebound.settings import redact_environment
+
+            found = f"{spec}: {redact_environment(f'{type(exc).__name__}: {exc}')}"
+            raise PluginError("PLUGIN_BROKEN", found=found, where=str(self.distribution_of(kind, name))) from exc
+
     def _whole(self, kind: str) -> Index[Any, Any]:
         index = self.index(kind)
         index.refuse_clashes()
@@ -308,10 +189,15 @@ class Host:
         """Enrichment presets by name."""
         return self.index("enrichments")
 
-    @property
+    @cached_property
     def references(self) -> tuple[ReferencePattern, ...]:
-        """All reference patterns, sorted by name. Raises `PluginError` for a clash: they are used as a whole."""
-        return tuple(self._whole("references").values())
+        """All reference patterns, sorted by name. Raises `PluginError` for a clash or a broken one."""
+        patterns = tuple(self._whole("references").values())
+        for pattern in patterns:
+            wrong = broken_pattern(pattern)
+            if wrong:
+                raise PluginError("PLUGIN_OFFER", found=wrong, where=str(self._owners[("references", pattern.name)]))
+        return patterns
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -326,7 +212,7 @@ class Host:
     @property
     def settings_texts(self) -> Mapping[str, str]:
         """The settings text that `init` may write, by plugin name."""
-        offers = self._called(HOOK_OF_KIND["catalogs"])
+        offers = self._loader.called(HOOK_OF_KIND["catalogs"])
         return {
             p.name: o.settings_text for p, o in offers if isinstance(o, CatalogOffer) and o.settings_text is not None
         }
@@ -433,11 +319,7 @@ class Host:
         Built-in protocols and validators are asked only where a plugin offers some too: they have a command.
         """
         for hook in HOOKS:
-            foreign = any(
-                impl.plugin_name not in self._loaded_builtins
-                for impl in getattr(self._manager.hook, hook.name).get_hookimpls()
-            )
-            if hook.name in UNHURRIED and not foreign and hook.name not in self._offers:
+            if hook.name in UNHURRIED and not self._loader.is_foreign(hook):
                 continue
             for kind in hook.kinds:
                 self.index(kind)
@@ -468,7 +350,3 @@ class Host:
 
 def _clash(kind: str, name: str, owners: Sequence[str]) -> PluginError:
     return PluginError("PLUGIN_CLASH", found=f"{kind} {name!r} of " + " and of ".join(sorted(owners)))
-
-
-def _bad_offer(plugin: _Plugin, hook: Hook, found: str) -> PluginError:
-    return PluginError("PLUGIN_OFFER", found=found, where=f"{hook.name} of plugin {plugin.name} ({plugin.owner})")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from casebound.commands import CORE_COMMANDS
 from casebound.errors import PluginError
 from casebound.specs import (
     CORE_ROLES,
@@ -34,19 +35,6 @@ CORE_STAGES = ("plan", "assessment", "interpretation")
 FIRST_FOREIGN_VERSION = 1000
 CORE_PHASES = ("admission", "construction", "research", "interpretation")
 HEADING_KINDS = ("observation", "expectation", "reproduction", "environment", "reference", "comment", "text")
-CORE_COMMANDS: dict[str, str] = {
-    "init": "Write a settings file to start from.",
-    "doctor": "Check plugins, settings, database and models.",
-    "plugins": "List the plugins and what they offer.",
-    "protocols": "List the versions of the prompt protocols.",
-    "catalogs": "List catalogs, and search names in them.",
-    "resolve": "Resolve the entities of reports: the whole job.",
-    "show": "Show a case: plan, candidates, assessment, interpretation.",
-    "resume": "Let a blocked case go on.",
-    "explain": "Explain each claim down to the text and the row.",
-    "verify": "Check that finished packages still hold.",
-    "demo": "Resolve the embedded sample report.",
-}
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -161,11 +149,17 @@ def _check_enrichment(item: EnrichmentRule) -> str | None:
 
 
 def _check_pattern(item: ReferencePattern) -> str | None:
+    # Compiling is dear, and listing plugins must be quick: whoever uses the patterns calls `broken_pattern` as well.
+    return _bad_name(item.name) or (None if "(?P<id>" in item.pattern else f"pattern {item.name}: no group named id")
+
+
+def broken_pattern(item: ReferencePattern) -> str | None:
+    """Return why a pattern cannot be used, None where it can."""
     try:
         groups = item.compiled().groupindex
     except (re.error, RecursionError, OverflowError) as exc:
         return f"pattern {item.name}: {exc}"
-    return _bad_name(item.name) or (None if "id" in groups else f"pattern {item.name}: no group named id")
+    return None if "id" in groups else f"pattern {item.name}: no group named id"
 
 
 def _check_protocol(value: object, builtin: bool) -> str | None:

@@ -40,6 +40,9 @@ class Secret:
     def __str__(self) -> str:
         return HIDDEN
 
+    def __format__(self, spec: str) -> str:
+        return format(HIDDEN, spec)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and other._text == self._text
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,6 +20,7 @@ import tomli
 from pydantic import BaseModel, ValidationError
 
 from casebound.errors import SettingsError
+from casebound.processes import run_bounded
 from casebound.secret import Secret, holds_password, is_secret_name, redact
 from casebound.settings_model import (
     Budget,
@@ -341,29 +340,16 @@ def read_secret(
 
 
 def _command_output(command: list[str], key: str, timeout_s: float) -> str:
-    def failed(found: str) -> SettingsError:
-        return SettingsError("SETTINGS_COMMAND", pointer=key, found=f"{command[0]}: {found}")
-
     try:
-        process = subprocess.Popen(  # noqa: S603  # the operator's own command, without a shell
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-        )
+        status, output = run_bounded(command, timeout_s=timeout_s, keep_output=True)
     except (OSError, ValueError) as exc:
-        raise failed(getattr(exc, "strerror", None) or "cannot be started") from None
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        raise failed(f"no end after {timeout_s:g} seconds") from None
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        if process.stdout:
-            process.stdout.close()
-    if process.returncode != 0:
-        raise failed(f"exit status {process.returncode}")
-    if len(output) > MAX_SECRET_BYTES:
-        raise failed(f"more than {MAX_SECRET_BYTES} bytes")
+        found = getattr(exc, "strerror", None) or "it cannot be started"
+        raise SettingsError("SETTINGS_COMMAND", pointer=key, found=f"{command[0]}: {found}") from None
+    if status != 0 or len(output) > MAX_SECRET_BYTES:
+        found = (
+            f"no end after {timeout_s:g} seconds" if status is None else f"exit status {status}, {len(output)} bytes"
+        )
+        raise SettingsError("SETTINGS_COMMAND", pointer=key, found=f"{command[0]}: {found}")
     try:
         return output.decode("ascii")
     except UnicodeDecodeError:

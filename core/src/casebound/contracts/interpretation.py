@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from casebound.contracts.base import Artifact, Contract, Digest
 from casebound.contracts.model_call import ResponseFormat
@@ -16,8 +16,7 @@ class StagePolicy(Contract):
         resolver: `rules` or `model`, as the provider declares.
         max_invalid_responses: invalid replies before the case goes to review.
         max_retries: transient provider errors before it blocks; each `resume` counts anew.
-        incomplete_cap_factor: how much longer an answer may be after one that was cut off.
-        fallback: further policies, tried in turn on `fallback_codes` once retries are used up.
+        incomplete_cap_factor: a decimal: how much longer an answer may be after one that was cut off.
     """
 
     stage: str
@@ -28,7 +27,7 @@ class StagePolicy(Contract):
     response_format: ResponseFormat
     timeout_s: int
     max_output_tokens: int
-    incomplete_cap_factor: int
+    incomplete_cap_factor: str
     unknown_calls: Literal["retry", "hold"]
     max_invalid_responses: int
     max_retries: int
@@ -71,7 +70,7 @@ class InterpretationContext(Artifact):
     prompt_id: str
     input_digest: Digest
     basis: Digest
-    context: dict[str, object]
+    context: dict[str, Any]
 
 
 class Interpretation(Artifact):

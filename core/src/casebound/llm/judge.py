@@ -83,7 +83,7 @@ def _validator_class() -> Any:
     checker = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     )
-    return extend(Draft202012Validator, type_checker=checker)
+    return extend(Draft202012Validator, type_checker=checker)  # type: ignore[no-untyped-call]  # as its stubs leave it
 
 
 def _schema_findings(value: object, schema: Mapping[str, object]) -> list[Finding]:

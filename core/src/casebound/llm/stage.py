@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 
 from casebound.canonical import canonical_bytes, digest_of, parse_json
 from casebound.clock import Clock, format_time, parse_time
@@ -127,7 +128,7 @@ def derive_request(
         response_format=policy.response_format,
         schema_name=protocol.prompt_id,
         response_schema=protocol.response_schema(context),
-        max_output_tokens=policy.max_output_tokens * policy.incomplete_cap_factor**cut,
+        max_output_tokens=int(policy.max_output_tokens * Decimal(policy.incomplete_cap_factor) ** cut),
         timeout_s=policy.timeout_s,
     )
 

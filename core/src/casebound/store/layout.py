@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from casebound.canonical import file_name_of
 
 PACKAGE = "package.json"
@@ -13,6 +15,15 @@ ENTITY_CAPTURES = "research/captures"
 INTERPRETATIONS = "analysis/interpretations"
 
 STAGES_OF_RESOLUTION = ("plan", "assessment")
+
+
+_SUFFIX = re.compile(r"\.[a-z0-9]{1,16}$")
+
+
+def source(name: str) -> str:
+    """Return where the bytes of a report that was called `name` are kept: `source/report` and its ending."""
+    suffix = _SUFFIX.search(name.lower())
+    return "source/report" + (suffix[0] if suffix else "")
 
 
 def entity_capture(digest: str) -> str:

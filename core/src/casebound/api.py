@@ -1,0 +1,395 @@
+"""What a command does, as a Python call: `casebound.resolve`, `casebound.verify` and friends.
+
+`Project` holds what several calls share: settings, plugins, workspace. The module's functions open one for a single call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from casebound import __version__
+from casebound.binding import Bound, bind
+from casebound.clock import Clock, SystemClock, format_time
+from casebound.contracts.case import Admission
+from casebound.contracts.interpretation import Distribution, Event, InterpretationInput, PackageIdentity
+from casebound.errors import CaseboundError, SettingsError
+from casebound.host import Host, build_host
+from casebound.intake.admission import admit, check_duplicate, read_report
+from casebound.interpretation.freeze import changed_models
+from casebound.llm.attempts import AttemptLog
+from casebound.llm.provider import Provider
+from casebound.pipeline import Pipeline
+from casebound.progress import PHASES, derive_progress, latest_revision
+from casebound.protocols.registry import CORE_STAGES
+from casebound.result import Result, derive_result
+from casebound.settings import Settings, load_settings
+from casebound.store import Package, Workspace, layout
+from casebound.store.events import EventLog
+from casebound.store.lock import exclusive
+from casebound.verify import Verification, verify_package
+
+if TYPE_CHECKING:
+    from casebound.render.chain import Chain
+
+T = TypeVar("T")
+Path_ = str | os.PathLike[str]
+
+__all__ = ["Project", "Result", "Verification", "explain", "resolve", "resume", "show", "verify"]
+
+
+@dataclass(slots=True)
+class Project:
+    """Settings, plugins and workspace, opened once.
+
+    Attributes:
+        providers: by stage; a caller may answer a stage with a provider of its own.
+        report: called with package and step, for progress.
+    """
+
+    settings: Settings
+    host: Host
+    bound: Bound
+    workspace: Workspace
+    clock: Clock = field(default_factory=SystemClock)
+    providers: dict[str, Provider] = field(default_factory=dict)
+    report: Callable[[Package, str], None] = lambda package, step: None
+    notes: list[str] = field(default_factory=list)
+    _sent: int = 0
+
+    @classmethod
+    def open(
+        cls,
+        project_config: Path_ | None = None,
+        *,
+        llm_config: Path_ | None = None,
+        workspace: Path_ | None = None,
+        clock: Clock | None = None,
+        providers: Mapping[str, Provider] | None = None,
+    ) -> Project:
+        """Read the settings, load the plugins, and bind the two; nothing is written.
+
+        Args:
+            project_config: `casebound.toml`; None: the nearest one upwards.
+            llm_config: a TOML file whose `[llm]` table replaces that of the settings.
+            workspace: the folder of the packages; None: `.casebound/` beside the settings.
+            clock: None: the machine's.
+            providers: by stage, in place of those that the settings name.
+
+        Raises:
+            SettingsError: with file, key and what is accepted.
+            PluginError: a plugin that is needed is broken or clashes.
+        """
+        settings = load_settings(
+            None if project_config is None else Path(project_config), llm_config=None if llm_config is None else Path(llm_config)
+        )
+        _refuse_unsupported(settings)
+        host = build_host(settings.project.plugins)
+        bound = bind(settings, host)
+        folder = settings.path.parent / ".casebound" if workspace is None else Path(workspace)
+        return cls(settings, host, bound, Workspace(folder), clock or SystemClock(), dict(providers or {}))
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def resolve(
+        self, reports: Iterable[Path_], *, package_id: str | None = None, stop_after: str | None = None
+    ) -> Iterator[Result]:
+        """Take each report as far as it goes and yield its result, in the order given.
+
+        A report that cannot be admitted yields a result with its error and the next one goes on. A report that the
+        workspace holds goes on with its case; a finished one is answered again without a call.
+
+        Raises:
+            SettingsError: an unknown phase, or one package id for several reports; before anything is written.
+        """
+        paths = [os.fspath(report) for report in reports]
+        self._check_phase(stop_after)
+        if package_id is not None and len(paths) > 1:
+            raise SettingsError("USAGE", found=f"--package-id for {len(paths)} reports", expected="one report")
+        self._build_providers(stop_after)
+        self.workspace.prepare()
+        return (self._resolve_one(path, package_id, stop_after) for path in paths)
+
+    def resume(self, case: str, *, stop_after: str | None = None) -> Result:
+        """Go on with a blocked case, not before its retry time.
+
+        Raises:
+            SettingsError: `CASE_UNKNOWN`; `RETRY_LATER` with the time; `RESUME_REFUSED` for a case in review.
+        """
+        self._check_phase(stop_after)
+        package = self.workspace.find(case)
+        with exclusive(package):
+            progress = derive_progress(package)
+            if progress.state == "review":
+                raise SettingsError(
+                    "RESUME_REFUSED",
+                    path=str(package.root),
+                    found=f"state review, {progress.code}",
+                    hint="read the rejected replies below attempts/, then resolve the report anew with --package-id",
+                )
+            if progress.retry_at is not None and self.clock.now() < progress.retry_at:
+                raise SettingsError(
+                    "RETRY_LATER",
+                    path=str(package.root),
+                    found=f"state {progress.state}, {progress.code}, now {format_time(self.clock.now())}",
+                    expected=f"{format_time(progress.retry_at)} or later",
+                )
+            if progress.state not in ("interpreted",):
+                self._build_providers(stop_after)
+            if progress.state == "blocked" and progress.event is not None:
+                self._record_resumption(package, progress.event)
+            return self._advance(package, None, stop_after)
+
+    def show(self, case: str) -> dict[str, Any]:
+        """Return the result of a case with its plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
+        package = self.workspace.find(case)
+        revision = latest_revision(package)
+        parts = {
+            "plan": revision.plan,
+            "candidates": revision.candidates,
+            "assessment": revision.assessment,
+            "interpretation": revision.interpretation,
+        }
+        from casebound.store.package import parse_canonical
+
+        found = {name: package.read(path) for name, path in parts.items()}
+        return {
+            **derive_result(package).to_json(),
+            **{name: None if data is None else parse_canonical(data, parts[name]) for name, data in found.items()},
+        }
+
+    def explain(self, case: str) -> Chain:
+        """Return the chain mention → search → capture → candidate → assessment of a case. Raises `CASE_UNKNOWN`."""
+        from casebound.render.chain import derive_chain
+
+        return derive_chain(self.workspace.find(case))
+
+    # --- one report -------------------------------------------------------------------------------------------------
+
+    def _resolve_one(self, path: str, package_id: str | None, stop_after: str | None) -> Result:
+        try:
+            data = read_report(Path(path), self.settings.intake.max_bytes)
+            readers = list(self.host.readers.values())
+            admission, _ = admit(
+                data, name=path, readers=readers, max_bytes=self.settings.intake.max_bytes, package_id=package_id
+            )
+            package = self._admit(admission, data)
+            with exclusive(package):
+                self._note_changes(package)
+                return self._advance(package, path, stop_after)
+        except CaseboundError as exc:
+            return Result(
+                report=path, case_id=None, package=None, state="refused", code=exc.code, resolver=None, error=str(exc)
+            )
+
+    def _admit(self, admission: Admission, data: bytes) -> Package:
+        """Return the package of a report, creating it where the workspace does not hold it yet."""
+        package = self.workspace.package(admission.package_id)
+        known = package.load_if(layout.ADMISSION, Admission) if package.exists(layout.ADMISSION) else None
+        if known is not None:
+            check_duplicate(admission, [known])
+            return package
+        self.workspace.admit(package)
+        with exclusive(package):
+            identity = PackageIdentity(
+                package_id=admission.package_id,
+                case_id=admission.case_id,
+                casebound=__version__,
+                distributions=tuple(
+                    Distribution(name=plugin.distribution, version=plugin.version)
+                    for plugin in self.host.plugins
+                    if plugin.distribution != "casebound" and plugin.error is None
+                ),
+            )
+            if not package.exists(layout.PACKAGE):
+                package.create_artifact(layout.PACKAGE, identity)
+            package.create(layout.source(admission.file), data)
+            package.create_artifact(layout.ADMISSION, admission)
+        return package
+
+    def _advance(self, package: Package, report: str | None, stop_after: str | None) -> Result:
+        pipeline = Pipeline(self.bound, self.clock, self._spend, self.providers, self.report)
+        try:
+            progress = run_to_end(pipeline.advance(package, stop_after))
+        except CaseboundError as exc:
+            result = derive_result(package, report=report)
+            return _failed(result, exc)
+        return derive_result(package, report=report, progress=progress)
+
+    def _note_changes(self, package: Package) -> None:
+        """Remember that a finished case was made under other settings than those at hand."""
+        revision = latest_revision(package)
+        frozen = package.load_if(revision.input, InterpretationInput) if package.exists(revision.seal) else None
+        if frozen is not None and (differences := changed_models(self.bound, frozen)):
+            self.notes.append(f"{package.root.name} was finished under other settings: {'; '.join(differences)}")
+
+    def _record_resumption(self, package: Package, event: Event) -> None:
+        EventLog(package, latest_revision(package)).append(
+            Event(
+                kind="resumed",
+                code=event.code,
+                at=format_time(self.clock.now()),
+                retry_at=None,
+                detail="resumed by the operator",
+                stage=event.stage,
+                attempts=event.attempts,
+            )
+        )
+
+    # --- what the calls share ---------------------------------------------------------------------------------------
+
+    def _spend(self, package: Package) -> None:
+        budget = self.settings.budget
+        if budget.run_calls and self._sent >= budget.run_calls:
+            raise SettingsError("BUDGET_REACHED", pointer="budget.run_calls", found=f"{self._sent} calls in this run")
+        revision = latest_revision(package)
+        calls = sum(len(AttemptLog(package, revision, stage).numbers()) for stage in CORE_STAGES)
+        if budget.case_calls and calls >= budget.case_calls:
+            raise SettingsError("BUDGET_REACHED", pointer="budget.case_calls", found=f"{calls} calls for this case")
+        self._sent += 1
+
+    def _check_phase(self, stop_after: str | None) -> None:
+        phases = (*PHASES, *self.host.phases)
+        if stop_after is not None and stop_after not in phases:
+            raise SettingsError("USAGE", pointer="--stop-after", found=repr(stop_after), allowed=phases)
+
+    def _build_providers(self, stop_after: str | None) -> None:
+        """Build every provider that may be asked, so that a missing key is told before anything is written."""
+        if stop_after in ("admission", "construction", "research"):
+            return
+        pipeline = Pipeline(self.bound, self.clock, self._spend, self.providers)
+        for stage in self.bound.stages:
+            pipeline.provider(stage)
+
+    def close(self) -> None:
+        """Close the connections of all providers."""
+        with ExitStack() as stack:
+            for provider in {id(provider): provider for provider in self.providers.values()}.values():
+                stack.callback(run_to_end, provider.aclose())
+
+
+def _failed(result: Result, error: CaseboundError) -> Result:
+    from dataclasses import replace
+
+    return replace(result, code=error.code, error=str(error))
+
+
+def _refuse_unsupported(settings: Settings) -> None:
+    """Refuse settings that this release reads but does not honour yet: silence would be a lie."""
+    later = {
+        "llm.fallback": settings.llm.fallback,
+        "limits.requests_per_minute": settings.limits.requests_per_minute,
+        "limits.tokens_per_minute": settings.limits.tokens_per_minute,
+        "budget.run_tokens": settings.budget.run_tokens,
+        "budget.run_money": settings.budget.run_money,
+        "budget.case_tokens": settings.budget.case_tokens,
+        "budget.case_money": settings.budget.case_money,
+    }
+    for key, value in later.items():
+        if value:
+            raise SettingsError("SETTINGS_LATER", path=str(settings.path), pointer=key, found=str(value))
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine and return its result, in a notebook too, where a loop already runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    box: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            box.append(asyncio.run(work))
+        except BaseException as exc:  # noqa: BLE001  # handed to the caller's thread as it is
+            errors.append(exc)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return box[0]
+
+
+# --- single calls ---------------------------------------------------------------------------------------------------
+
+
+def resolve(
+    *reports: Path_,
+    project_config: Path_ | None = None,
+    llm_config: Path_ | None = None,
+    workspace: Path_ | None = None,
+    package_id: str | None = None,
+    stop_after: str | None = None,
+) -> list[Result]:
+    """Resolve reports with the project's settings and return one result a report, in order.
+
+    Args:
+        reports: files.
+        project_config: `casebound.toml`; None: the nearest one upwards from the current folder.
+        llm_config: a TOML file whose `[llm]` table replaces that of the settings.
+        workspace: folder of the packages; None: `.casebound/` beside the settings.
+        package_id: of a single report: a fresh case of it.
+        stop_after: the last phase to run.
+
+    Raises:
+        CaseboundError: nothing could be done; what happened to one report stands in its result.
+    """
+    project = Project.open(project_config, llm_config=llm_config, workspace=workspace)
+    try:
+        return list(project.resolve(reports, package_id=package_id, stop_after=stop_after))
+    finally:
+        project.close()
+
+
+def resume(
+    case: str,
+    *,
+    project_config: Path_ | None = None,
+    llm_config: Path_ | None = None,
+    workspace: Path_ | None = None,
+    stop_after: str | None = None,
+) -> Result:
+    """Go on with a blocked case. Arguments and errors as `resolve` and `Project.resume`."""
+    project = Project.open(project_config, llm_config=llm_config, workspace=workspace)
+    try:
+        return project.resume(case, stop_after=stop_after)
+    finally:
+        project.close()
+
+
+def show(case: str, *, project_config: Path_ | None = None, workspace: Path_ | None = None) -> dict[str, Any]:
+    """Return the result of a case with its plan, candidates, assessment and interpretation, as JSON data."""
+    return Project.open(project_config, workspace=workspace).show(case)
+
+
+def explain(case: str, *, project_config: Path_ | None = None, workspace: Path_ | None = None) -> Chain:
+    """Return the chain from each mention to its assessment."""
+    return Project.open(project_config, workspace=workspace).explain(case)
+
+
+def verify(package: Path_, *, host: Host | None = None) -> Verification:
+    """Derive every step of a package again from its bytes, without database, model or network.
+
+    Args:
+        package: the folder that holds `package.json`, wherever it lies.
+        host: the plugins to use; None: all that are installed.
+
+    Raises:
+        SettingsError: `PACKAGE_UNREADABLE`.
+    """
+    return verify_package(Path(package), host or build_host())
+
+
+def keep_temporary() -> Path:
+    """Return a new temporary folder that is kept, for work that has no settings of its own."""
+    return Path(tempfile.mkdtemp(prefix="casebound-"))

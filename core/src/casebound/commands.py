@@ -1,0 +1,20 @@
+"""The names of core's own commands, each with the line that `--help` shows: data that imports nothing.
+
+The command line shows help from this table without importing a command; the host keeps plugins from claiming the names.
+"""
+
+from __future__ import annotations
+
+CORE_COMMANDS: dict[str, str] = {
+    "init": "Write a settings file to start from.",
+    "doctor": "Check plugins, settings, database and models.",
+    "plugins": "List the plugins and what they offer.",
+    "protocols": "List the versions of the prompt protocols.",
+    "catalogs": "List catalogs, and search names in them.",
+    "resolve": "Resolve the entities of reports: the whole job.",
+    "show": "Show a case: plan, candidates, assessment, interpretation.",
+    "resume": "Let a blocked case go on.",
+    "explain": "Explain each claim down to the text and the row.",
+    "verify": "Check that finished packages still hold.",
+    "demo": "Resolve the embedded sample report.",
+}

@@ -1,0 +1,64 @@
+"""The fields of a report and their readable pieces: `S0001` … with kinds and exact ranges.
+
+Rules:
+- Order: title, body, comments, declared expectations; within a field by place. Aliases count from `S0001` in that
+  order.
+- The title is one source. Headings give the pieces of the body their kinds; without one a piece is an `observation`.
+- A remark stays a `comment` whatever headings it uses, and a declared expectation stays an `expectation`: only the body
+  is the reporter's statement about what happens and what should.
+- An expectation in the body is the `tester_declaration` of whoever wrote the report.
+- HTML comments are `markup` in every field but the title, which is plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from casebound.contracts.case import Build, Expectation, Fields, Report, Source
+from casebound.intake.blocks import Piece, is_visible, split_markdown, split_text
+
+
+def derive_fields(report: Report) -> Fields:
+    """Return the decoded fields that every range of the case points into: the report's strings, unchanged."""
+    return Fields(
+        title=report.title,
+        body=report.body,
+        comments=report.comments,
+        expectations=tuple(expectation.text for expectation in report.expectations),
+    )
+
+
+def derive_sources(report: Report, build: Build) -> tuple[Source, ...]:
+    """Return the sources of `report`, split and named with the headings that `build` froze."""
+    return tuple(
+        Source(
+            id=f"S{number:04d}",
+            kind=piece.kind,
+            field=field,
+            start=piece.start,
+            end=piece.end,
+            provenance=None
+            if piece.kind != "expectation"
+            else declared.provenance
+            if declared
+            else "tester_declaration",
+            reference=declared.reference if declared and piece.kind == "expectation" else None,
+        )
+        for number, (field, piece, declared) in enumerate(_pieces(report, build), 1)
+    )
+
+
+def _pieces(report: Report, build: Build) -> Iterator[tuple[str, Piece, Expectation | None]]:
+    split = split_markdown if report.body_format == "markdown" else split_text
+    title = report.title or ""
+    if is_visible(title, 0, len(title)):
+        start = len(title) - len(title.lstrip())
+        yield "title", Piece("title", start, len(title.rstrip())), None
+    for piece in split(report.body, "observation", build.headings):
+        yield "body", piece, None
+    for number, comment in enumerate(report.comments):
+        for piece in split(comment, "comment", {}):
+            yield f"comments[{number}]", piece, None
+    for number, declared in enumerate(report.expectations):
+        for piece in split(declared.text, "expectation", {}):
+            yield f"expectations[{number}]", piece, declared

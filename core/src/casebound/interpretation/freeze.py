@@ -1,0 +1,55 @@
+"""`analysis/interpretations/NNNN/input.json`: policies and rules of every stage, frozen before the first call."""
+
+from __future__ import annotations
+
+from casebound.binding import Bound, StageModel
+from casebound.canonical import digest_of
+from casebound.contracts.capture import Facts
+from casebound.contracts.case import Case
+from casebound.contracts.interpretation import InterpretationInput, StagePolicy
+from casebound.contracts.plan import ResolutionInput
+from casebound.frozen import freeze_protocol, freeze_rules, offered
+
+
+def freeze_interpretation(
+    bound: Bound, case: Case, facts: Facts, resolution: ResolutionInput | None
+) -> InterpretationInput:
+    """Return the input of a fresh interpretation; `resolution` is None where resolution is off."""
+    return InterpretationInput(
+        case_digest=digest_of(case.to_bytes()),
+        facts_digest=digest_of(facts.to_bytes()),
+        resolution_input=None if resolution is None else digest_of(resolution.to_bytes()),
+        stages=tuple(_policy(bound, stage, model) for stage, model in bound.stages.items()),
+    )
+
+
+def _policy(bound: Bound, stage: str, model: StageModel) -> StagePolicy:
+    settings = bound.settings
+    semantic = settings.interpretation if stage == "interpretation" else settings.entity_resolution
+    assert semantic is not None  # noqa: S101  # stages of resolution are bound only where it is on
+    return StagePolicy(
+        stage=stage,
+        provider=model.provider,
+        offered_by=offered(bound.host, "providers", model.provider),
+        resolver=model.spec.resolver,
+        model=model.model,
+        response_format=model.response_format,
+        timeout_s=model.timeout_s,
+        max_output_tokens=model.max_output_tokens,
+        incomplete_cap_factor=str(model.incomplete_cap_factor),
+        unknown_calls=model.unknown_calls,  # type: ignore[arg-type]  # settings know only the two words
+        max_invalid_responses=semantic.max_invalid_responses,
+        max_retries=model.max_retries,
+        protocol=freeze_protocol(bound.host, bound.protocols[stage]),
+        rules=freeze_rules(bound.host, stage, bound.rules(stage)),
+    )
+
+
+def changed_models(bound: Bound, frozen: InterpretationInput) -> list[str]:
+    """Return which stage of an unfinished case would now be answered by somebody else."""
+    found = []
+    for policy in frozen.stages:
+        model = bound.stages.get(policy.stage)
+        if model is not None and (model.provider, model.model) != (policy.provider, policy.model):
+            found.append(f"stage {policy.stage} asks {model.provider} {model.model}, it asked {policy.provider} {policy.model}")
+    return found

@@ -1,0 +1,406 @@
+"""One case's way: each step reads files, decides, and writes files; the next one reads those, never memory.
+
+So a restart means looking which files exist. A step that waits has written an event that says for what. Nothing here
+knows a command, a terminal or another case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from casebound.binding import Bound, build_provider
+from casebound.canonical import digest_of
+from casebound.clock import Clock, format_time
+from casebound.contracts.assessment import Assessment
+from casebound.contracts.base import Artifact
+from casebound.contracts.capture import Capture, EntityCapture, Facts
+from casebound.contracts.case import Admission, Build, Case
+from casebound.contracts.interpretation import (
+    Event,
+    Interpretation,
+    InterpretationContext,
+    InterpretationInput,
+    Seal,
+    SealedFile,
+)
+from casebound.contracts.plan import Candidates, Plan, ResolutionInput
+from casebound.contracts.stage_facts import StageFacts
+from casebound.errors import ResearchError, SettingsError
+from casebound.frozen import find_protocol, find_rules
+from casebound.intake.admission import read_again
+from casebound.intake.build import derive_case, freeze_build
+from casebound.interpretation.context import derive_context
+from casebound.interpretation.freeze import changed_models, freeze_interpretation
+from casebound.interpretation.interpret import derive_hypothesis_context, derive_interpretation
+from casebound.interpretation.summary import derive_summary
+from casebound.llm.provider import Provider
+from casebound.llm.stage import SAFETY_DELAY_S, Conversation, converse
+from casebound.progress import PHASES, Progress, derive_progress, latest_revision
+from casebound.research.catalog import CatalogSource, open_source
+from casebound.research.enrichment import derive_facts, pairs_of
+from casebound.research.snapshot import changed
+from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
+from casebound.resolution.freeze import changed_settings, freeze_resolution, query_limits
+from casebound.resolution.lookup import derive_candidates, queries
+from casebound.resolution.plan import derive_plan
+from casebound.settings import database_url
+from casebound.store import layout
+from casebound.store.events import EventLog
+from casebound.store.layout import Revision
+from casebound.store.package import Package
+
+A = TypeVar("A", bound=Artifact)
+ENTITY_ROWS = 50
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """Takes cases forward under one set of bound settings.
+
+    Attributes:
+        spend: called with the package before each request; raises `BUDGET_REACHED` where nothing more may be sent.
+        providers: by stage, made on first use; a caller may put its own here.
+        report: called with the package and the name of each step that begins, for progress.
+    """
+
+    bound: Bound
+    clock: Clock
+    spend: Callable[[Package], None]
+    providers: dict[str, Provider] = field(default_factory=dict)
+    report: Callable[[Package, str], None] = lambda package, step: None
+
+    async def advance(self, package: Package, stop_after: str | None = None) -> Progress:
+        """Take the case as far as it goes, or to the end of phase `stop_after`, and return where it then stands.
+
+        Raises:
+            CaseboundError: what neither waits nor is the case's own fault (settings, budget, a broken package).
+        """
+        before = derive_progress(package)
+        if before.state in ("blocked", "review") or (before.retry_at and self.clock.now() < before.retry_at):
+            return before
+        if before.state != "interpreted":
+            await self._steps(package, stop_after)
+        progress = derive_progress(package)
+        if progress.state == "interpreted":
+            await self._phases(package, stop_after)
+        return progress
+
+    async def _steps(self, package: Package, stop_after: str | None) -> None:
+        if stop_after == "admission":
+            return
+        case = self._construct(package)
+        if stop_after == "construction":
+            return
+        facts = await self._research(package, case)
+        if facts is None or stop_after == "research":
+            return
+        await Analysis(self, package, case, facts).run()
+
+    def _construct(self, package: Package) -> Case:
+        self.report(package, "construction")
+        admission = package.load(layout.ADMISSION, Admission)
+        build = package.load_if(layout.BUILD, Build)
+        if build is None:
+            build = freeze_build(self.bound.references, self.bound.headings)
+            package.create_artifact(layout.BUILD, build)
+        case = package.load_if(layout.CASE, Case)
+        if case is None:
+            report = read_again(package.require(layout.source(admission.file)), admission, self.bound.host.readers)
+            case = derive_case(admission, report, build)
+            package.create_artifact(layout.CASE, case)
+        return case
+
+    async def _research(self, package: Package, case: Case) -> Facts | None:
+        facts = package.load_if(layout.FACTS, Facts)
+        if facts is not None:
+            return facts
+        self.report(package, "research")
+        try:
+            fetched, captures = await asyncio.to_thread(self._fetch, case)
+        except ResearchError as exc:
+            self.block(package, "research", exc)
+            return None
+        for capture in captures:
+            package.create_artifact(layout.entity_capture(digest_of(capture.to_bytes())), capture)
+        package.create_artifact(layout.FACTS, fetched)
+        return fetched
+
+    def _fetch(self, case: Case) -> tuple[Facts, Sequence[EntityCapture]]:
+        types = {entity.type for entity in case.entities}
+        rules = [rule for rule in self.bound.enrichments if rule.entity_type in types]
+        if not rules:
+            return derive_facts(case, None, (), {}, None), ()
+        source = self.open_source()
+        try:
+            frozen = [source.freeze_rule(rule) for rule in rules]
+            pairs = pairs_of(case, frozen)
+            captures = source.entity_rows_all(pairs, ENTITY_ROWS)
+            binding = captures[0].binding
+        finally:
+            source.close()
+        by_pair = {(rule.name, number): capture for (rule, number), capture in zip(pairs, captures, strict=True)}
+        limits = query_limits(self.bound)
+        return derive_facts(case, binding, frozen, by_pair, limits), captures
+
+    def open_source(self) -> CatalogSource:
+        """Return the operator's database, read only. Raises `SettingsError`, `ResearchError`."""
+        database = self.bound.settings.database
+        assert database is not None  # noqa: S101  # settings demand it where anything is looked up
+        return open_source(
+            database_url(self.bound.settings).reveal(),
+            snapshot_id=database.snapshot_id,
+            tables=database.tables,
+            statement_timeout_s=database.statement_timeout_s,
+            scan_rows=database.scan_rows,
+            max_bytes=database.max_bytes,
+        )
+
+    def provider(self, stage: str) -> Provider:
+        """Return who answers `stage`; its secrets are resolved now. Raises `SettingsError`, `PluginError`."""
+        if stage not in self.providers:
+            model = self.bound.stages[stage]
+            same = next((name for name, other in self.bound.stages.items() if name in self.providers and other == model), None)
+            self.providers[stage] = self.providers[same] if same else build_provider(model, self.bound.host)
+        return self.providers[stage]
+
+    def block(self, package: Package, stage: str, error: ResearchError) -> None:
+        """Record that the case waits for the database, and from when on it may be resumed."""
+        now = self.clock.now()
+        EventLog(package, latest_revision(package)).append(
+            Event(
+                kind="blocked",
+                code=error.code,
+                at=format_time(now),
+                retry_at=format_time(now + timedelta(seconds=SAFETY_DELAY_S)),
+                detail=error.found or error.summary,
+                stage=stage,
+                attempts=0,
+            )
+        )
+
+    async def _phases(self, package: Package, stop_after: str | None) -> None:
+        """Run what plugins put after interpretation, each once, as far as `stop_after` allows."""
+        if stop_after in PHASES:
+            return
+        host = self.bound.host
+        for name, phase in host.phases.items():
+            if not package.exists(f"analysis/{name}"):
+                self.report(package, name)
+                run: Callable[[Path], None] = host.load_named("phases", name, phase.run)
+                await asyncio.to_thread(run, package.root)
+            if stop_after == name:
+                return
+
+
+class Analysis:
+    """The semantic steps of one case: freeze, plan, look up, assess, context, interpret, seal."""
+
+    def __init__(self, pipeline: Pipeline, package: Package, case: Case, facts: Facts) -> None:
+        self._pipeline = pipeline
+        self._package = package
+        self._case = case
+        self._facts = facts
+        self._revision = latest_revision(package)
+
+    async def run(self) -> None:
+        """Go on until the interpretation is sealed, or the case waits."""
+        frozen = await self._freeze()
+        if frozen is None:
+            return
+        input_, resolution = frozen
+        facts = StageFacts(self._case, self._facts, resolution)
+        resolved = facts if resolution is None else await self._resolve(input_, facts)
+        if resolved is not None:
+            await self._interpret(input_, resolved)
+
+    # --- freezing ---------------------------------------------------------------------------------------------------
+
+    async def _freeze(self) -> tuple[InterpretationInput, ResolutionInput | None] | None:
+        """Return the frozen inputs, freezing them first where the case is fresh; None where the database is away."""
+        package, revision, bound = self._package, self._revision, self._pipeline.bound
+        input_ = package.load_if(revision.input, InterpretationInput)
+        resolution = package.load_if(revision.resolution_input, ResolutionInput)
+        if resolution is None and input_ is None and bound.settings.entity_resolution is not None:
+            try:
+                resolution = await asyncio.to_thread(self._freeze_resolution)
+            except ResearchError as exc:
+                self._pipeline.block(package, "research", exc)
+                return None
+            package.create_artifact(revision.resolution_input, resolution)
+        elif resolution is not None and not package.exists(revision.candidates):
+            self._refuse_change(changed_settings(bound, resolution))
+        if input_ is None:
+            input_ = freeze_interpretation(bound, self._case, self._facts, resolution)
+            package.create_artifact(revision.input, input_)
+        else:
+            self._refuse_change(changed_models(bound, input_))
+        return input_, resolution
+
+    def _freeze_resolution(self) -> ResolutionInput:
+        source = self._pipeline.open_source()
+        try:
+            return freeze_resolution(self._pipeline.bound, source, self._case, self._facts)
+        finally:
+            source.close()
+
+    def _refuse_change(self, differences: Sequence[str]) -> None:
+        if differences:
+            path = str(self._pipeline.bound.settings.path)
+            raise SettingsError("BINDING_CHANGED", path=path, found="; ".join(differences))
+
+    # --- resolution -------------------------------------------------------------------------------------------------
+
+    async def _resolve(self, input_: InterpretationInput, facts: StageFacts) -> StageFacts | None:
+        plan = await self._plan(input_, facts)
+        if plan is None:
+            return None
+        facts = replace(facts, plan=plan)
+        looked_up = await self._look_up(facts)
+        if looked_up is None:
+            return None
+        facts = replace(facts, captures=looked_up[0], candidates=looked_up[1])
+        assessment = await self._assess(input_, facts)
+        return None if assessment is None else replace(facts, assessment=assessment)
+
+    async def _plan(self, input_: InterpretationInput, facts: StageFacts) -> Plan | None:
+        path = self._revision.plan
+        return await self._accepted(path, Plan, input_, "plan", facts, lambda reply: derive_plan(facts, reply))
+
+    async def _look_up(self, facts: StageFacts) -> tuple[tuple[Capture, ...], Candidates] | None:
+        package, revision = self._package, self._revision
+        assert facts.plan is not None  # noqa: S101  # planned in the step before
+        candidates = package.load_if(revision.candidates, Candidates)
+        if candidates is not None:
+            return load_captures(package, revision, candidates), candidates
+        self._pipeline.report(package, "look-up")
+        try:
+            captures = await asyncio.to_thread(self._query, facts)
+        except ResearchError as exc:
+            self._pipeline.block(package, "look-up", exc)
+            return None
+        for capture in captures:
+            package.create_artifact(revision.capture(digest_of(capture.to_bytes())), capture)
+        candidates = derive_candidates(facts.plan, captures)
+        package.create_artifact(revision.candidates, candidates)
+        return tuple(captures), candidates
+
+    def _query(self, facts: StageFacts) -> Sequence[Capture]:
+        assert facts.plan is not None  # noqa: S101  # planned in the step before
+        assert facts.resolution is not None  # noqa: S101  # nothing is planned without it
+        asked = queries(facts.plan, facts.resolution)
+        if not asked:
+            return []
+        source = self._pipeline.open_source()
+        try:
+            captures = source.look_up_all(asked, facts.resolution.limits.max_candidates)
+        finally:
+            source.close()
+        differences = [text for capture in captures for text in changed(facts.resolution.binding, capture.binding)]
+        self._refuse_change(list(dict.fromkeys(differences)))
+        return captures
+
+    async def _assess(self, input_: InterpretationInput, facts: StageFacts) -> Assessment | None:
+        path = self._revision.assessment
+        assert facts.plan is not None  # noqa: S101  # planned before
+        if not facts.plan.searches:
+            return self._keep(path, derive_assessment(facts, dict(NOTHING_SEARCHED)))
+        return await self._accepted(
+            path, Assessment, input_, "assessment", facts, lambda reply: derive_assessment(facts, reply)
+        )
+
+    # --- interpretation ---------------------------------------------------------------------------------------------
+
+    async def _interpret(self, input_: InterpretationInput, facts: StageFacts) -> None:
+        package, revision = self._package, self._revision
+        protocol = find_protocol(self._pipeline.bound.host, input_.policy("interpretation").protocol)
+        context = package.load_if(revision.context, InterpretationContext)
+        if context is None:
+            context = self._keep(revision.context, derive_context(facts, input_, protocol))
+        interpretation = await self._accepted(
+            revision.interpretation,
+            Interpretation,
+            input_,
+            "interpretation",
+            facts,
+            lambda reply: derive_interpretation(context, protocol, reply),
+            context.context,
+        )
+        if interpretation is None:
+            return
+        package.create(revision.summary, derive_summary(self._case, context, interpretation))
+        package.create_artifact(revision.hypothesis_context, derive_hypothesis_context(self._case, interpretation))
+        package.create_artifact(revision.seal, derive_seal(package, revision))
+
+    # --- what the steps share ---------------------------------------------------------------------------------------
+
+    async def _accepted(
+        self,
+        path: str,
+        model: type[A],
+        input_: InterpretationInput,
+        stage: str,
+        facts: StageFacts,
+        derive: Callable[[dict[str, object]], A],
+        context: Mapping[str, object] | None = None,
+    ) -> A | None:
+        """Return the accepted artifact at `path`, asking for it first where it does not exist; None: the case waits."""
+        kept = self._package.load_if(path, model)
+        if kept is not None:
+            return kept
+        self._pipeline.report(self._package, stage)
+        host, policy = self._pipeline.bound.host, input_.policy(stage)
+        protocol = find_protocol(host, policy.protocol)
+        reply = await converse(
+            Conversation(
+                package=self._package,
+                revision=self._revision,
+                policy=policy,
+                protocol=protocol,
+                rules=find_rules(host, policy),
+                context=protocol.context(facts) if context is None else context,
+                provider=lambda: self._pipeline.provider(stage),
+                clock=self._pipeline.clock,
+                spend=lambda: self._pipeline.spend(self._package),
+            )
+        )
+        return None if reply is None else self._keep(path, derive(reply))
+
+    def _keep(self, path: str, artifact: A) -> A:
+        self._package.create_artifact(path, artifact)
+        return artifact
+
+
+def load_captures(package: Package, revision: Revision, candidates: Candidates) -> tuple[Capture, ...]:
+    """Return the capture of each search, in order. Raises `IntegrityError`."""
+    return tuple(package.load(revision.capture(listed.capture), Capture) for listed in candidates.searches)
+
+
+def derive_seal(package: Package, revision: Revision) -> Seal:
+    """Return the seal over every file of this interpretation and before it, by path."""
+    files = []
+    for path in sealed_paths(package, revision):
+        data = package.require(path)
+        files.append(SealedFile(path=path, size=len(data), digest=digest_of(data)))
+    return Seal(files=tuple(files))
+
+
+def sealed_paths(package: Package, revision: Revision) -> list[str]:
+    """Return every path that the seal of `revision` covers, sorted: all but later interpretations and plugins' phases."""
+    return [path for path in package.paths() if is_sealed(path, revision)]
+
+
+def is_sealed(path: str, revision: Revision) -> bool:
+    """Tell whether the seal of `revision` covers `path`."""
+    parts = path.split("/")
+    if parts[0] != "analysis":
+        return True
+    inside = parts[1] == "interpretations" and len(parts) > 2 and parts[2].isdecimal()
+    return inside and int(parts[2]) <= revision.number and path != revision.seal
+
+
+

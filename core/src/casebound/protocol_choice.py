@@ -1,0 +1,101 @@
+"""Which version of a prompt protocol a fresh case freezes.
+
+Rules:
+- `[protocols]` decides where it names a version; else the newest that core ships and that is no draft.
+- Versions that another distribution adds to a stage of core are used only where `[protocols]` names them.
+- Without resolution the interpretation has one plain prompt, which no number selects.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from casebound.errors import PluginError, SettingsError
+from casebound.host import Host
+from casebound.loading import DISTRIBUTION
+from casebound.offers import CORE_STAGES
+from casebound.settings import Settings
+from casebound.specs import PromptProtocol
+
+PLAIN_PROMPT = "case_interpretation_v1"
+
+
+def choose_protocol(settings: Settings, host: Host, stage: str) -> PromptProtocol:
+    """Return the version that a fresh case freezes for `stage`.
+
+    Raises:
+        SettingsError: `[protocols]` names one that nobody offers.
+        PluginError: two plugins claim it, or there is none at all.
+    """
+    if settings.entity_resolution is None:
+        return plain_protocol(host)
+    key = "interpretation" if stage == "interpretation" else "resolution"
+    wanted: int | None = getattr(settings.protocols, key)
+    if wanted is None:
+        return default_protocol(host, stage)
+    known = {
+        (stage, version): p
+        for (of, version), p in host.protocols.items()
+        if of == stage and p.prompt_id != PLAIN_PROMPT
+    }
+    found = host.need("protocols", (stage, wanted)) if (stage, wanted) in host.index("protocols").clashes else None
+    found = found or known.get((stage, wanted))
+    if found is None:
+        versions = [str(version) for _, version in sorted(known)]
+        raise SettingsError(
+            "SETTINGS_NAME",
+            path=str(settings.path),
+            pointer=f"protocols.{key}",
+            found=f"version {wanted} of stage {stage}",
+            allowed=versions,
+        )
+    return cast("PromptProtocol", found)
+
+
+def plain_protocol(host: Host) -> PromptProtocol:
+    """Return the protocol of an interpretation without resolution. Raises `PluginError` where it is missing."""
+    for protocol in host.protocols.values():
+        if protocol.prompt_id == PLAIN_PROMPT:
+            return protocol
+    raise PluginError("PLUGIN_MISSING", found=f"no protocol with the prompt {PLAIN_PROMPT}")
+
+
+def default_protocol(host: Host, stage: str) -> PromptProtocol:
+    """Return what a fresh case freezes where settings say nothing: the newest that its owner ships and is no draft.
+
+    For a stage of core only what core ships counts; a stage that a plugin brings itself has the newest of all.
+
+    Raises:
+        PluginError: there is none.
+    """
+    usable = [
+        protocol
+        for (of, version), protocol in host.protocols.items()
+        if of == stage
+        and not protocol.draft
+        and protocol.prompt_id != PLAIN_PROMPT
+        and (stage not in CORE_STAGES or host.distribution_of("protocols", (of, version)).distribution == DISTRIBUTION)
+    ]
+    if not usable:
+        raise PluginError("PLUGIN_MISSING", found=f"no prompt protocol for the stage {stage}")
+    return max(usable, key=lambda protocol: protocol.version)
+
+
+def list_protocols(host: Host) -> list[dict[str, object]]:
+    """Return every version as `casebound protocols` prints it: stage, version, distribution, draft, default."""
+    defaults = set()
+    for stage in {stage for stage, _ in host.protocols}:
+        try:
+            defaults.add((stage, default_protocol(host, stage).version))
+        except PluginError:
+            continue  # a stage with drafts only has no default
+    return [
+        {
+            "stage": stage,
+            "version": version,
+            "distribution": host.distribution_of("protocols", (stage, version)).distribution,
+            "draft": protocol.draft,
+            "default": (stage, version) in defaults,
+        }
+        for (stage, version), protocol in sorted(host.protocols.items(), key=lambda entry: entry[0])
+    ]

@@ -1,0 +1,75 @@
+"""`entity-resolution/input.json`: everything that a resolution may use, frozen before the first call."""
+
+from __future__ import annotations
+
+from casebound.binding import Bound
+from casebound.canonical import digest_of
+from casebound.contracts.capture import Facts, QueryLimits
+from casebound.contracts.case import Case
+from casebound.contracts.plan import ResolutionInput, ResolutionLimits
+from casebound.errors import SettingsError
+from casebound.frozen import freeze_protocol
+from casebound.research.catalog import CatalogSource
+
+STAGES = ("plan", "assessment", "interpretation")
+
+
+def query_limits(bound: Bound) -> QueryLimits:
+    """Return what bounds one query, from the settings."""
+    database, resolution = bound.settings.database, bound.settings.entity_resolution
+    assert database is not None  # noqa: S101  # settings demand it where anything is looked up
+    return QueryLimits(
+        max_candidates=resolution.max_candidates if resolution else 0,
+        scan_rows=database.scan_rows,
+        max_bytes=database.max_bytes,
+        statement_timeout_s=database.statement_timeout_s,
+    )
+
+
+def freeze_resolution(bound: Bound, source: CatalogSource, case: Case, facts: Facts) -> ResolutionInput:
+    """Return the input of a fresh resolution.
+
+    Raises:
+        SettingsError: a catalog does not fit its table; or the database changed since the facts (`BINDING_CHANGED`).
+        ResearchError: the database does not answer.
+    """
+    resolution = bound.settings.entity_resolution
+    assert resolution is not None  # noqa: S101  # called only where resolution is on
+    binding = source.binding()
+    if facts.binding is not None and facts.binding != binding:
+        raise SettingsError(
+            "BINDING_CHANGED", found=f"{binding.to_json()}", expected=f"{facts.binding.to_json()}", where="research/facts.json"
+        )
+    return ResolutionInput(
+        case_digest=digest_of(case.to_bytes()),
+        facts_digest=digest_of(facts.to_bytes()),
+        protocol_version=bound.protocols["plan"].version,
+        interpretation_protocol_version=bound.protocols["interpretation"].version,
+        protocols=tuple(freeze_protocol(bound.host, bound.protocols[stage]) for stage in STAGES),
+        catalogs=tuple(source.freeze_catalog(catalog) for catalog in bound.catalogs),
+        roles=bound.roles,
+        limits=ResolutionLimits(
+            max_searches=resolution.max_searches,
+            max_candidates=resolution.max_candidates,
+            max_invalid_responses=resolution.max_invalid_responses,
+        ),
+        query_limits=query_limits(bound),
+        binding=binding,
+    )
+
+
+def changed_settings(bound: Bound, frozen: ResolutionInput) -> list[str]:
+    """Return what the settings say otherwise than an unfinished resolution froze, without asking the database."""
+    resolution, database = bound.settings.entity_resolution, bound.settings.database
+    if resolution is None or database is None:
+        return ["[entity_resolution] is absent"]
+    found = []
+    if database.snapshot_id != frozen.binding.snapshot_id:
+        found.append(f"snapshot_id is {database.snapshot_id}, it was {frozen.binding.snapshot_id}")
+    now = [(c.name, c.entity_type, c.table, c.id_column, c.name_column, c.locale_column) for c in bound.catalogs]
+    then = [(c.name, c.entity_type, c.table, c.id_column, c.name_column, c.locale_column) for c in frozen.catalogs]
+    # Column names may differ in case: the frozen ones are spelt as the table spells them.
+    if [tuple(str(part).casefold() for part in c) for c in now] != [tuple(str(part).casefold() for part in c) for c in then]:
+        found.append(f"catalogs are {[c[0] for c in now]} on {[c[2] for c in now]}, they were {[c[0] for c in then]} on {[c[2] for c in then]}")
+    found += [f"table {c.table} is no longer allowed" for c in frozen.catalogs if c.table not in database.tables]
+    return found

@@ -1,0 +1,26 @@
+"""One process at a time works on a package. The lock is the kernel's: it ends with the process, however that ends."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from casebound.errors import UnavailableError
+from casebound.store.package import Package
+
+
+@contextmanager
+def exclusive(package: Package) -> Iterator[None]:
+    """Hold the package for this process.
+
+    Raises:
+        UnavailableError: another process works on it (`CASE_BUSY`).
+        SettingsError: a folder on the way is a link (`WORKSPACE_LINK`).
+    """
+    with package.open() as folder:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise UnavailableError("CASE_BUSY", path=str(package.root), found="another process that holds it") from exc
+        yield

@@ -1,0 +1,97 @@
+"""The package under examination: its bytes, what was found wrong with them, and the comparison with what is derived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from casebound.canonical import JsonError, digest_of, first_difference, parse_json
+from casebound.contracts.base import Artifact
+from casebound.contracts.findings import VerificationFinding
+from casebound.errors import CaseboundError, IntegrityError
+from casebound.store.package import Package, parse_artifact
+
+A = TypeVar("A", bound=Artifact)
+
+
+class Stop(Exception):
+    """What follows cannot be derived, because something that it needs does not hold; it is already noted."""
+
+
+class Evidence:
+    """Reads each file once, and collects findings. A file that is missing or broken is noted, then `Stop` is raised."""
+
+    def __init__(self, root: Path) -> None:
+        self.package = Package(root)
+        self.paths = self.package.paths()
+        self.findings: list[VerificationFinding] = []
+        self._bytes: dict[str, bytes] = {}
+        self._known = frozenset(self.paths)
+
+    def note(self, code: str, file: str, message: str, pointer: str = "") -> None:
+        """Note something that does not hold, once."""
+        finding = VerificationFinding(code=code, file=file, pointer=pointer, message=message)
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def has(self, path: str) -> bool:
+        """Tell whether a file stands at `path`."""
+        return path in self._known
+
+    def data(self, path: str) -> bytes:
+        """Return the bytes at `path`. Raises `Stop` where there are none."""
+        if path not in self._bytes:
+            try:
+                self._bytes[path] = self.package.require(path)
+            except CaseboundError as exc:
+                self.note(exc.code, path, exc.found or exc.summary)
+                raise Stop from exc
+        return self._bytes[path]
+
+    def digest(self, path: str) -> str:
+        """Return the digest of the bytes at `path`. Raises `Stop` where there are none."""
+        return digest_of(self.data(path))
+
+    def load(self, path: str, model: type[A]) -> A:
+        """Return the artifact at `path`. Raises `Stop` where it does not hold by itself."""
+        try:
+            return parse_artifact(self.data(path), path, model)
+        except IntegrityError as exc:
+            self.note(exc.code, path, f"{exc.summary}: {exc.found}", exc.pointer or "")
+            raise Stop from exc
+
+    def compare(self, path: str, derived: Artifact | bytes) -> bool:
+        """Compare what stands at `path` with what was derived, byte for byte; note the first place that differs."""
+        expected = derived if isinstance(derived, bytes) else derived.to_bytes()
+        try:
+            data = self.data(path)
+        except Stop:
+            return False
+        if data == expected:
+            return True
+        self.note(
+            "VERIFY_DERIVED", path, "it is not what follows from the files before it", _difference(data, expected)
+        )
+        return False
+
+    def derived(self, path: str, derived: A) -> A:
+        """Compare, and return what stands on disk where it loads: later steps were made from that."""
+        return derived if self.compare(path, derived) else self.load(path, type(derived))
+
+    def expect(self, path: str, pointer: str, found: object, expected: object) -> None:
+        """Note a field that is not what it must be."""
+        if found != expected:
+            self.note("VERIFY_BINDING", path, f"{_shown(found)} stands where {_shown(expected)} follows", pointer)
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 90 else text[:90] + "…"
+
+
+def _difference(data: bytes, expected: bytes) -> str:
+    """Return the JSON pointer of the first difference; empty where the bytes are no JSON, or only written otherwise."""
+    try:
+        return first_difference(parse_json(data), parse_json(expected)) or ""
+    except JsonError as exc:
+        return exc.pointer

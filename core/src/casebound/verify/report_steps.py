@@ -1,0 +1,88 @@
+"""From the report's bytes to `case.json` and `research/facts.json`, derived again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from casebound.canonical import digest_of
+from casebound.contracts.capture import EntityCapture, Facts
+from casebound.contracts.case import Admission, Build, Case
+from casebound.contracts.interpretation import PackageIdentity
+from casebound.errors import CaseboundError
+from casebound.host import Host
+from casebound.intake.admission import read_again
+from casebound.intake.build import derive_case
+from casebound.research.enrichment import derive_facts, pairs_of
+from casebound.store import layout
+from casebound.verify.evidence import Evidence, Stop
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSteps:
+    """What stands before every interpretation of a package."""
+
+    case: Case
+    facts: Facts
+
+
+def verify_report(evidence: Evidence, host: Host) -> ReportSteps | None:
+    """Verify everything before an interpretation; None where the package does not go that far.
+
+    Raises:
+        Stop: what follows cannot be derived.
+    """
+    identity = evidence.load(layout.PACKAGE, PackageIdentity)
+    if not evidence.has(layout.ADMISSION):
+        return None
+    admission = evidence.load(layout.ADMISSION, Admission)
+    evidence.expect(layout.PACKAGE, "/case_id", identity.case_id, admission.case_id)
+    evidence.expect(layout.PACKAGE, "/package_id", identity.package_id, admission.package_id)
+    stored = layout.source(admission.file)
+    data = evidence.data(stored)
+    if (len(data), digest_of(data)) != (admission.size, admission.digest):
+        evidence.note("STORE_DIGEST", stored, "it is not what admission.json says")
+        raise Stop
+    if not evidence.has(layout.BUILD) or not evidence.has(layout.CASE):
+        return None
+    case = _case(evidence, host, admission, data)
+    if not evidence.has(layout.FACTS):
+        return None
+    return ReportSteps(case, _facts(evidence, case))
+
+
+def _case(evidence: Evidence, host: Host, admission: Admission, data: bytes) -> Case:
+    build = evidence.load(layout.BUILD, Build)
+    try:
+        derived = derive_case(admission, read_again(data, admission, host.readers), build)
+    except CaseboundError as exc:
+        evidence.note(exc.code, layout.CASE, str(exc))
+        raise Stop from exc
+    return evidence.derived(layout.CASE, derived)
+
+
+def _facts(evidence: Evidence, case: Case) -> Facts:
+    stored = evidence.load(layout.FACTS, Facts)
+    captures = {}
+    asked = {(rule.name, number): rule for rule, number in pairs_of(case, stored.rules)}
+    for digest in stored.captures:
+        path = layout.entity_capture(digest)
+        if evidence.digest(path) != digest:
+            evidence.note("STORE_DIGEST", path, "it is not what its name says")
+            raise Stop
+        capture = evidence.load(path, EntityCapture)
+        captures[capture.rule.name, capture.entity_id] = capture
+        evidence.expect(path, "/rule", capture.rule, asked.get((capture.rule.name, capture.entity_id)))
+        evidence.expect(path, "/binding", capture.binding, stored.binding)
+    _no_stray_captures(evidence, f"{layout.ENTITY_CAPTURES}/", {layout.entity_capture(d) for d in stored.captures})
+    try:
+        derived = derive_facts(case, stored.binding, stored.rules, captures, stored.limits)
+    except CaseboundError as exc:
+        evidence.note(exc.code, layout.FACTS, str(exc))
+        raise Stop from exc
+    return evidence.derived(layout.FACTS, derived)
+
+
+def _no_stray_captures(evidence: Evidence, folder: str, known: set[str]) -> None:
+    for path in evidence.paths:
+        if path.startswith(folder) and path not in known:
+            evidence.note("VERIFY_EXTRA", path, "no search has this capture")

@@ -1,0 +1,162 @@
+"""One interpretation, derived again: requests, rule outcomes, plan, captures, candidates, assessment, context, answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from casebound.canonical import digest_of
+from casebound.contracts.capture import Capture
+from casebound.contracts.interpretation import InterpretationInput
+from casebound.contracts.plan import Candidates, ResolutionInput
+from casebound.contracts.stage_facts import StageFacts
+from casebound.frozen import find_protocol, find_rules
+from casebound.host import Host
+from casebound.interpretation.context import derive_context
+from casebound.interpretation.interpret import derive_hypothesis_context, derive_interpretation
+from casebound.interpretation.summary import derive_summary
+from casebound.research.capture_check import contradictions
+from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
+from casebound.resolution.lookup import derive_candidates, queries
+from casebound.resolution.plan import derive_plan
+from casebound.store.events import EventLog
+from casebound.store.layout import Revision
+from casebound.verify.attempt_steps import verify_stage
+from casebound.verify.evidence import Evidence, Stop
+from casebound.verify.report_steps import ReportSteps
+
+Reply = dict[str, object]
+
+
+def verify_revision(evidence: Evidence, host: Host, report: ReportSteps, revision: Revision) -> None:
+    """Verify one interpretation as far as it goes.
+
+    Raises:
+        Stop: the rest cannot be derived; why is noted.
+        PluginError: a protocol or rule that it froze is not installed.
+    """
+    EventLog(evidence.package, revision).all()
+    if not evidence.has(revision.input):
+        return
+    input_ = evidence.load(revision.input, InterpretationInput)
+    _Steps(evidence, host, revision, input_).run(StageFacts(report.case, report.facts))
+
+
+class _Steps:
+    def __init__(self, evidence: Evidence, host: Host, revision: Revision, input_: InterpretationInput) -> None:
+        self._evidence = evidence
+        self._host = host
+        self._revision = revision
+        self._input = input_
+
+    def run(self, facts: StageFacts) -> None:
+        evidence, path = self._evidence, self._revision.input
+        evidence.expect(path, "/case_digest", self._input.case_digest, digest_of(facts.case.to_bytes()))
+        evidence.expect(path, "/facts_digest", self._input.facts_digest, digest_of(facts.facts.to_bytes()))
+        resolved = facts if self._input.resolution_input is None else self._resolution(facts)
+        if resolved is not None:
+            self._interpretation(resolved)
+
+    # --- resolution -------------------------------------------------------------------------------------------------
+
+    def _resolution(self, facts: StageFacts) -> StageFacts | None:
+        """Return the facts with everything that was resolved; None where resolution is not finished."""
+        evidence, revision = self._evidence, self._revision
+        frozen = evidence.load(revision.resolution_input, ResolutionInput)
+        evidence.expect(
+            revision.input,
+            "/resolution_input",
+            self._input.resolution_input,
+            evidence.digest(revision.resolution_input),
+        )
+        evidence.expect(revision.resolution_input, "/case_digest", frozen.case_digest, self._input.case_digest)
+        evidence.expect(revision.resolution_input, "/facts_digest", frozen.facts_digest, self._input.facts_digest)
+        for number, protocol in enumerate(frozen.protocols):
+            place = f"/protocols/{number}"
+            evidence.expect(revision.resolution_input, place, protocol, self._input.policy(protocol.stage).protocol)
+        facts = replace(facts, resolution=frozen)
+        reply = self._accepted("plan", self._context("plan", facts), revision.plan)
+        if reply is None:
+            return None
+        plan = evidence.derived(revision.plan, derive_plan(facts, reply))
+        facts = replace(facts, plan=plan)
+        return self._judged(self._looked_up(facts))
+
+    def _looked_up(self, facts: StageFacts) -> StageFacts | None:
+        evidence, revision, plan, frozen = self._evidence, self._revision, facts.plan, facts.resolution
+        assert plan is not None  # noqa: S101  # derived by the caller
+        assert frozen is not None  # noqa: S101  # loaded by the caller
+        if not evidence.has(revision.candidates):
+            return None
+        stored = evidence.load(revision.candidates, Candidates)
+        captures = []
+        for listed, (catalog, term) in zip(stored.searches, queries(plan, frozen), strict=False):
+            path = revision.capture(listed.capture)
+            if evidence.digest(path) != listed.capture:
+                evidence.note("STORE_DIGEST", path, "it is not what its name says")
+                raise Stop
+            capture = evidence.load(path, Capture)
+            self._capture(path, capture, frozen)
+            evidence.expect(path, "/catalog", capture.catalog, catalog)
+            evidence.expect(path, "/term", capture.term, term)
+            captures.append(capture)
+        known = {revision.capture(listed.capture) for listed in stored.searches}
+        for path in evidence.paths:
+            if path.startswith(f"{revision.captures}/") and path not in known:
+                evidence.note("VERIFY_EXTRA", path, "no search has this capture")
+        candidates = evidence.derived(revision.candidates, derive_candidates(plan, captures))
+        return replace(facts, captures=tuple(captures), candidates=candidates)
+
+    def _capture(self, path: str, capture: Capture, frozen: ResolutionInput) -> None:
+        self._evidence.expect(path, "/binding", capture.binding, frozen.binding)
+        limits = frozen.query_limits.model_copy(update={"max_candidates": frozen.limits.max_candidates})
+        self._evidence.expect(path, "/limits", capture.limits, limits)
+        for pointer in contradictions(capture):
+            self._evidence.note("VERIFY_DERIVED", path, f"it does not hold {capture.rule}", pointer)
+
+    def _judged(self, facts: StageFacts | None) -> StageFacts | None:
+        if facts is None or facts.plan is None:
+            return None
+        revision = self._revision
+        reply: Reply | None = dict(NOTHING_SEARCHED)
+        if facts.plan.searches:
+            reply = self._accepted("assessment", self._context("assessment", facts), revision.assessment)
+        if reply is None or not self._evidence.has(revision.assessment):
+            return None
+        return replace(facts, assessment=self._evidence.derived(revision.assessment, derive_assessment(facts, reply)))
+
+    # --- interpretation ---------------------------------------------------------------------------------------------
+
+    def _interpretation(self, facts: StageFacts) -> None:
+        evidence, revision = self._evidence, self._revision
+        protocol = find_protocol(self._host, self._input.policy("interpretation").protocol)
+        if not evidence.has(revision.context):
+            return
+        context = evidence.derived(revision.context, derive_context(facts, self._input, protocol))
+        reply = self._accepted("interpretation", context.context, revision.interpretation)
+        if reply is None:
+            return
+        interpretation = evidence.derived(revision.interpretation, derive_interpretation(context, protocol, reply))
+        later: dict[str, Callable[[], bytes]] = {
+            revision.summary: lambda: derive_summary(facts.case, context, interpretation),
+            revision.hypothesis_context: lambda: derive_hypothesis_context(facts.case, interpretation).to_bytes(),
+        }
+        for path, derive in later.items():
+            if evidence.has(path) or evidence.has(revision.seal):
+                evidence.compare(path, derive())
+
+    # --- what both share --------------------------------------------------------------------------------------------
+
+    def _context(self, stage: str, facts: StageFacts) -> Mapping[str, object]:
+        return find_protocol(self._host, self._input.policy(stage).protocol).context(facts)
+
+    def _accepted(self, stage: str, context: Mapping[str, object], artifact: str) -> Reply | None:
+        """Verify every attempt of a stage and return the accepted reply; None where there is none, or no artifact yet."""
+        policy = self._input.policy(stage)
+        protocol, rules = find_protocol(self._host, policy.protocol), find_rules(self._host, policy)
+        reply = verify_stage(self._evidence, self._revision, policy, protocol, rules, context)
+        exists = self._evidence.has(artifact)
+        if exists and reply is None:
+            self._evidence.note("VERIFY_DERIVED", artifact, f"no attempt of stage {stage} was accepted")
+            raise Stop
+        return reply if exists else None

@@ -1,0 +1,256 @@
+-- A small world database: real ids and names of one holiday, laid out as TrinityCore and AzerothCore do.
+-- Names: see ORIGIN.md. The texts of quests are written for this sample. NULL: not known.
+
+CREATE TABLE creature_template (
+  entry INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  subname TEXT,
+  minlevel INTEGER,
+  maxlevel INTEGER
+);
+INSERT INTO creature_template VALUES
+  (21250, 'Pink Elekk', NULL, NULL, NULL),
+  (22943, 'Wolpertinger', NULL, NULL, NULL),
+  (23486, 'Goldark Snipehunter', NULL, NULL, NULL),
+  (23487, 'Wild Wolpertinger', NULL, NULL, NULL),
+  (23488, 'Brewfest Crowd', NULL, NULL, NULL),
+  (23504, 'Brewfest Setup Crew', NULL, NULL, NULL),
+  (23507, 'Elwynn Pink Elekk', NULL, NULL, NULL),
+  (23527, 'Teldrassil Pink Elekk', NULL, NULL, NULL),
+  (23528, 'Azuremyst Pink Elekk', NULL, NULL, NULL),
+  (23529, 'Mulgore Pink Elekk', NULL, NULL, NULL),
+  (23530, 'Tirisfal Pink Elekk', NULL, NULL, NULL),
+  (23531, 'Eversong Pink Elekk', NULL, NULL, NULL),
+  (23588, 'Riding Ram (Brewfest)', NULL, NULL, NULL),
+  (23698, 'Drunken Brewfest Reveler', NULL, NULL, NULL),
+  (24368, 'Swift Riding Ram (Brewfest)', NULL, NULL, NULL),
+  (24484, 'Brewfest Reveler', NULL, NULL, NULL),
+  (24522, 'Brewfest Goblin Setup Crew', NULL, NULL, NULL),
+  (24657, 'Glodrak Huntsniper', NULL, NULL, NULL),
+  (26719, 'Brewfest Spy', NULL, NULL, NULL),
+  (27707, 'Great Brewfest Kodo', NULL, NULL, NULL);
+
+CREATE TABLE creature_template_locale (
+  entry INTEGER NOT NULL,
+  locale TEXT NOT NULL,
+  Name TEXT NOT NULL,
+  Title TEXT,
+  PRIMARY KEY (entry, locale)
+);
+INSERT INTO creature_template_locale VALUES
+  (21250, 'deDE', 'Rosa Elekk', NULL),
+  (21250, 'frFR', 'Elekk rose', NULL),
+  (21250, 'ruRU', 'Розовый элекк', NULL),
+  (22943, 'ruRU', 'Зайцелоп', NULL),
+  (23486, 'deDE', 'Goldark Spatzenjäger', NULL),
+  (23486, 'frFR', 'Archedor Chassebécasse', NULL),
+  (23486, 'ruRU', 'Голдарк Меткий Охотник', NULL),
+  (23487, 'deDE', 'Wilder Wolpertinger', NULL),
+  (23487, 'frFR', 'Wolpertinger sauvage', NULL),
+  (23487, 'ruRU', 'Дикий зайцелоп', NULL),
+  (23488, 'deDE', 'Meute des Braufests', NULL),
+  (23488, 'frFR', 'Foule de la fête des Brasseurs', NULL),
+  (23488, 'ruRU', 'Толпа на Хмельном фестивале', NULL),
+  (23504, 'deDE', 'Aufbauhelfer des Braufests', NULL),
+  (23504, 'frFR', 'Personnel de montage de la fête', NULL),
+  (23504, 'ruRU', 'Подготовительная команда Хмельного фестиваля', NULL),
+  (23507, 'deDE', 'Rosa Elekk von Elwynn', NULL),
+  (23507, 'frFR', 'Elekk rose d''Elwynn', NULL),
+  (23507, 'ruRU', 'Элвиннский розовый элекк', NULL),
+  (23527, 'deDE', 'Rosa Elekk von Teldrassil', NULL),
+  (23527, 'frFR', 'Elekk rose de Teldrassil', NULL),
+  (23527, 'ruRU', 'Тельдрассильский розовый элекк', NULL),
+  (23528, 'deDE', 'Rosa Elekk der Azurmythosinsel', NULL),
+  (23528, 'frFR', 'Elekk rose de Brume-Azur', NULL),
+  (23528, 'ruRU', 'Розовый элекк острова Лазурной Дымки', NULL),
+  (23529, 'deDE', 'Rosa Elekk von Mulgore', NULL),
+  (23529, 'frFR', 'Elekk rose de Mulgore', NULL),
+  (23529, 'ruRU', 'Мулгорский розовый элекк', NULL),
+  (23530, 'deDE', 'Rosa Elekk von Tirisfal', NULL),
+  (23530, 'frFR', 'Elekk rose de Tirisfal', NULL),
+  (23530, 'ruRU', 'Тирисфальский розовый элекк', NULL),
+  (23531, 'deDE', 'Rosa Elekk des Immersangwalds', NULL),
+  (23531, 'frFR', 'Elekk rose des Chants éternels', NULL),
+  (23531, 'ruRU', 'Розовый элекк Лесов Вечной Песни', NULL),
+  (23698, 'deDE', 'Betrunkener Feiernder des Braufests', NULL),
+  (23698, 'frFR', 'Fêtard ivre de la fête des Brasseurs', NULL),
+  (23698, 'ruRU', 'Пьяный гуляка Хмельного фестиваля', NULL),
+  (24368, 'frFR', 'Ram Swift Riding Ram (Fête de la Bière)', NULL),
+  (24484, 'deDE', 'Feiernder des Braufests', NULL),
+  (24484, 'frFR', 'Fêtard de la fête des Brasseurs', NULL),
+  (24484, 'ruRU', 'Гуляка Хмельного фестиваля', NULL),
+  (24522, 'deDE', 'Goblinaufbauhelfer des Braufests', NULL),
+  (24522, 'frFR', 'Personnel gobelin de montage de la fête', NULL),
+  (24522, 'ruRU', 'Гоблинская подготовительная команда Хмельного фестиваля', NULL),
+  (24657, 'deDE', 'Glodrak Jägerspatz', NULL),
+  (24657, 'frFR', 'Charedor Cassebéchasse', NULL),
+  (24657, 'ruRU', 'Глодрак Меткий Охотник', NULL),
+  (26719, 'deDE', 'Spion des Braufests', NULL),
+  (26719, 'frFR', 'Espion de la fête des Brasseurs', NULL),
+  (26719, 'ruRU', 'Шпион Хмельного фестиваля', NULL),
+  (27707, 'deDE', 'Großer Braufestkodo', NULL),
+  (27707, 'frFR', 'Grand kodo de la fête des Brasseurs', NULL),
+  (27707, 'ruRU', 'Большой кодо Хмельного фестиваля', NULL);
+
+CREATE TABLE quest_template (
+  ID INTEGER PRIMARY KEY,
+  QuestLevel INTEGER,
+  MinLevel INTEGER,
+  LogTitle TEXT NOT NULL,
+  LogDescription TEXT,
+  QuestDescription TEXT,
+  AreaDescription TEXT,
+  QuestCompletionLog TEXT
+);
+INSERT INTO quest_template VALUES
+  (11117, -1, 1, 'Catch the Wild Wolpertinger!', 'Net Wild Wolpertingers at the other camp.', 'The same hunt, at the other faction''s camp.', NULL, NULL),
+  (11118, -1, 1, 'Pink Elekks On Parade', 'Point the elekk dispersion ray at pink elekks.', 'Some guests see pink elekks. See them too, and make them vanish.', NULL, NULL),
+  (11120, -1, 1, 'Pink Elekks On Parade', 'Point the elekk dispersion ray at pink elekks.', 'The other faction''s guests see pink elekks as well.', NULL, NULL),
+  (11400, -1, 40, 'Brewfest Riding Rams', NULL, NULL, NULL, NULL),
+  (11419, -1, 40, 'Brewfest Riding Rams', NULL, NULL, NULL, NULL),
+  (11431, -1, 1, 'Catch the Wild Wolpertinger!', 'Net Wild Wolpertingers for Goldark Snipehunter.', 'Whoever has had a few mugs sees them hop between the tents: antlers, wings and all. Put on the goggles, take the net and bring a Wild Wolpertinger or five to Goldark Snipehunter.', NULL, 'Return to Goldark Snipehunter.'),
+  (11441, -1, 1, 'Brewfest!', NULL, NULL, NULL, NULL),
+  (11442, -1, 1, 'Welcome to Brewfest!', NULL, NULL, NULL, NULL),
+  (11446, -1, 1, 'Brewfest!', NULL, NULL, NULL, NULL),
+  (11447, -1, 1, 'Welcome to Brewfest!', NULL, NULL, NULL, NULL),
+  (12318, -1, 65, 'Save Brewfest!', NULL, NULL, NULL, NULL);
+
+CREATE TABLE quest_template_locale (
+  ID INTEGER NOT NULL,
+  locale TEXT NOT NULL,
+  Title TEXT NOT NULL,
+  PRIMARY KEY (ID, locale)
+);
+INSERT INTO quest_template_locale VALUES
+  (11117, 'deDE', 'Fangt die wilden Wolpertinger!'),
+  (11117, 'frFR', 'Attraper le Wolpertinger sauvage !'),
+  (11118, 'deDE', 'Parade der rosa Elekk'),
+  (11118, 'frFR', 'Le défilé des elekk roses'),
+  (11120, 'deDE', 'Parade der rosa Elekk'),
+  (11120, 'frFR', 'Le défilé des elekk roses'),
+  (11400, 'deDE', 'Braufestwidder'),
+  (11400, 'frFR', 'Les béliers de la fête des Brasseurs'),
+  (11419, 'deDE', 'Braufestwidder'),
+  (11419, 'frFR', 'Les béliers de la fête des Brasseurs'),
+  (11431, 'deDE', 'Fangt die wilden Wolpertinger!'),
+  (11431, 'frFR', 'Attraper le Wolpertinger sauvage !'),
+  (11441, 'deDE', 'Braufest!'),
+  (11441, 'frFR', 'La fête des Brasseurs !'),
+  (11442, 'deDE', 'Willkommen auf dem Braufest!'),
+  (11442, 'frFR', 'Bienvenue à la fête des Brasseurs !'),
+  (11446, 'deDE', 'Braufest!'),
+  (11446, 'frFR', 'La fête des Brasseurs !'),
+  (11447, 'deDE', 'Willkommen auf dem Braufest!'),
+  (11447, 'frFR', 'Bienvenue à la fête des Brasseurs !'),
+  (12318, 'deDE', 'Rettet das Braufest!'),
+  (12318, 'frFR', 'Sauvez la fête des Brasseurs !');
+
+CREATE TABLE gameobject_template (
+  entry INTEGER PRIMARY KEY,
+  name TEXT NOT NULL
+);
+INSERT INTO gameobject_template VALUES
+  (186189, 'Complimentary Brewfest Sampler'),
+  (186681, 'Brewfest Food Tent'),
+  (186682, 'Brewfest Beer Tent'),
+  (186709, 'Standing Brewfest Keg'),
+  (186717, 'Brewfest Banner'),
+  (186737, 'Brewfest Wagon Loaded'),
+  (186738, 'Brewfest Pony Keg');
+
+CREATE TABLE gameobject_template_locale (
+  entry INTEGER NOT NULL,
+  locale TEXT NOT NULL,
+  name TEXT NOT NULL,
+  PRIMARY KEY (entry, locale)
+);
+INSERT INTO gameobject_template_locale VALUES
+  (186189, 'deDE', 'Freibierkrug des Braufests'),
+  (186189, 'frFR', 'Tastebière sans alcool de la fête des Brasseurs'),
+  (186189, 'ruRU', 'Бесплатное пиво Хмельного фестиваля'),
+  (186681, 'deDE', 'Essenszelt des Braufests'),
+  (186681, 'frFR', 'Pavillon à nourriture de la fête des Brasseurs'),
+  (186681, 'ruRU', 'Палатка -буфет Хмельного фестиваля'),
+  (186682, 'deDE', 'Bierzelt des Braufests'),
+  (186682, 'frFR', 'Pavillon à boisson de la fête des Brasseurs'),
+  (186682, 'ruRU', 'Шатер-пивная Хмельного фестиваля'),
+  (186709, 'deDE', 'Stehendes Fässchen des Braufests'),
+  (186709, 'frFR', 'Tonneau de la fête des brasseurs debout'),
+  (186709, 'ruRU', 'Стоящий бочонок для Хмельного фестиваля'),
+  (186717, 'deDE', 'Flagge des Braufests'),
+  (186717, 'frFR', 'Bannière de la fête des Brasseurs'),
+  (186717, 'ruRU', 'Вывеска Хмельного фестиваля'),
+  (186737, 'deDE', 'Beladener Braufestwagen'),
+  (186737, 'frFR', 'Chariot de la fête des Brasseurs plein'),
+  (186737, 'ruRU', 'Нагруженный фургон Фестиваля пива'),
+  (186738, 'deDE', 'Braufestfässchen'),
+  (186738, 'frFR', 'Tonnelet de la fête des Brasseurs'),
+  (186738, 'ruRU', 'Небольшой бочонок');
+
+CREATE TABLE item_template (
+  entry INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  description TEXT
+);
+INSERT INTO item_template VALUES
+  (32233, 'Wolpertinger''s Tankard', NULL),
+  (32906, 'Stunned Wolpertinger', NULL),
+  (32907, 'Wolpertinger Net', NULL),
+  (32912, 'Yellow Brewfest Stein', NULL),
+  (32972, 'Beer Goggles', NULL),
+  (33016, 'Blue Brewfest Stein', NULL),
+  (33043, 'The Essential Brewfest Pretzel', NULL),
+  (33096, 'Complimentary Brewfest Sampler', NULL),
+  (33797, 'Portable Brewfest Keg', NULL),
+  (33863, 'Brewfest Dress', NULL),
+  (33967, 'Green Brewfest Hat', NULL),
+  (33976, 'Brewfest Ram', NULL),
+  (37828, 'Great Brewfest Kodo', NULL),
+  (37829, 'Brewfest Prize Token', NULL);
+
+CREATE TABLE item_template_locale (
+  ID INTEGER NOT NULL,
+  locale TEXT NOT NULL,
+  Name TEXT NOT NULL,
+  PRIMARY KEY (ID, locale)
+);
+INSERT INTO item_template_locale VALUES
+  (32233, 'deDE', 'Wolpertingerhumpen'),
+  (32233, 'frFR', 'Pinte de wolpertinger'),
+  (32233, 'ruRU', 'Кружка дикого зайцелопа'),
+  (32906, 'deDE', 'Betäubter Wolpertinger'),
+  (32906, 'frFR', 'Wolpertinger sonné'),
+  (32906, 'ruRU', 'Оглушенный дикий зайцелоп'),
+  (32907, 'deDE', 'Wolpertingernetz'),
+  (32907, 'frFR', 'Filet à wolpertinger'),
+  (32907, 'ruRU', 'Сеть для ловли летучих зайцелопов'),
+  (32912, 'deDE', 'Gelber Braufestkrug'),
+  (32912, 'frFR', 'Bock de la fête des Brasseurs jaune'),
+  (32912, 'ruRU', 'Желтая кружка Хмельного фестиваля'),
+  (33016, 'deDE', 'Blauer Braufestkrug'),
+  (33016, 'frFR', 'Bock de la fête des Brasseurs bleu'),
+  (33016, 'ruRU', 'Синяя кружка Хмельного фестиваля'),
+  (33043, 'deDE', 'Die einzig wahre Braufestbrezel'),
+  (33043, 'frFR', 'Le Bretzel ultime de la fête des Brasseurs'),
+  (33043, 'ruRU', 'Крендель к пиву'),
+  (33096, 'deDE', 'Freibierkrug des Braufests'),
+  (33096, 'frFR', 'Tastebière sans alcool de la fête des Brasseurs'),
+  (33096, 'ruRU', 'Бесплатное пиво Хмельного фестиваля'),
+  (33797, 'deDE', 'Tragbares Fass des Braufests'),
+  (33797, 'frFR', 'Tonneau portable de la fête des Brasseurs'),
+  (33797, 'ruRU', 'Переносной холодильник для пива'),
+  (33863, 'deDE', 'Braufestdirndl'),
+  (33863, 'frFR', 'Robe de la fête des Brasseurs'),
+  (33863, 'ruRU', 'Платье Хмельного фестиваля'),
+  (33967, 'deDE', 'Grüner Braufesthut'),
+  (33967, 'frFR', 'Chapeau vert de la fête des Brasseurs'),
+  (33967, 'ruRU', 'Зеленая шляпа Хмельного фестиваля'),
+  (33976, 'deDE', 'Braufestwidder'),
+  (33976, 'frFR', 'Bélier de la fête des Brasseurs'),
+  (33976, 'ruRU', 'Баран Хмельного фестиваля'),
+  (37828, 'deDE', 'Großer Braufestkodo'),
+  (37828, 'frFR', 'Grand kodo de la fête des Brasseurs'),
+  (37828, 'ruRU', 'Большой кодо Хмельного фестиваля'),
+  (37829, 'deDE', 'Braufestmarke'),
+  (37829, 'frFR', 'Jeton de la fête des Brasseurs'),
+  (37829, 'ruRU', 'Призовой жетон Хмельного фестиваля');

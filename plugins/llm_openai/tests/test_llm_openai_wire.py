@@ -1,0 +1,279 @@
+"""What goes onto the wire, and what is read from it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from casebound.contracts.model_call import ModelRequest, NativeReply, Usage
+from casebound.errors import ProviderError
+from casebound_llm_openai.settings import OpenAISettings
+from casebound_llm_openai.wire import read_reply, request_body
+from hypothesis import given
+from hypothesis import strategies as st
+
+REPLIES = Path(__file__).parent / "replies"
+TEXT = '{"searches": [{"term": "Ж-1"}] }'
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 9}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def request(**changes):
+    facts = {
+        "stage": "plan",
+        "protocol_version": 4,
+        "prompt_id": "p",
+        "attempt": 1,
+        "provider": "openai",
+        "model": "model-1",
+        "system": "Answer with one JSON object.",
+        "user": '{"task":"plan"}',
+        "response_format": "json_schema",
+        "schema_name": "plan",
+        "response_schema": SCHEMA,
+        "max_output_tokens": 64,
+        "timeout_s": 5,
+    }
+    return ModelRequest(**{**facts, **changes})
+
+
+def native(name, status=200, headers=None):
+    return NativeReply(status=status, body=(REPLIES / f"{name}.json").read_bytes(), headers=headers or {})
+
+
+def chat(**choice):
+    return NativeReply(status=200, body=json.dumps({"choices": [choice]}).encode())
+
+
+def error_of(reply):
+    with pytest.raises(ProviderError) as caught:
+        read_reply(reply)
+    return caught.value
+
+
+# --- the request ----------------------------------------------------------------------------------------------------
+
+
+def test_a_structured_request_has_exactly_these_fields():
+    assert request_body(request(), OpenAISettings()) == {
+        "model": "model-1",
+        "messages": [
+            {"role": "system", "content": "Answer with one JSON object."},
+            {"role": "user", "content": '{"task":"plan"}'},
+        ],
+        "max_completion_tokens": 64,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {
+                "name": "plan",
+                "strict": True,
+                "schema": {
+                    "type": "object",
+                    "properties": {"name": {"type": "string"}},
+                    "required": ["name"],
+                    "additionalProperties": False,
+                },
+            },
+        },
+    }
+
+
+@pytest.mark.spec("A-127")
+def test_json_mode_does_not_transmit_the_schema():
+    body = request_body(request(response_format="json_object"), OpenAISettings())
+    assert body["response_format"] == {"type": "json_object"}
+    assert "maxLength" not in json.dumps(body)
+    assert '"name"' not in json.dumps(body)
+
+
+def test_json_mode_without_the_word_in_the_prompt_is_refused_before_sending():
+    with pytest.raises(ProviderError, match="without the word JSON") as caught:
+        request_body(request(response_format="json_object", system="Answer."), OpenAISettings())
+    assert (caught.value.code, caught.value.retryable) == ("LLM_REQUEST", False)
+
+
+def test_text_mode_sends_no_format():
+    assert "response_format" not in request_body(request(response_format="text"), OpenAISettings())
+
+
+def test_the_cap_has_the_name_that_the_server_knows_and_only_that():
+    body = request_body(request(), OpenAISettings(max_tokens_field="max_tokens"))
+    assert body["max_tokens"] == 64
+    assert "max_completion_tokens" not in body
+
+
+def test_what_is_set_is_sent_and_what_is_not_is_left_out():
+    bare = request_body(request(), OpenAISettings())
+    assert not bare.keys() & {"temperature", "seed", "reasoning_effort", "stream", "n", "store"}
+    settings = OpenAISettings(temperature=0, seed=7, reasoning_effort="low", body={"store": False, "top_k": 1})
+    full = request_body(request(), settings)
+    assert {name: full[name] for name in ("temperature", "seed", "reasoning_effort", "store", "top_k")} == {
+        "temperature": 0,
+        "seed": 7,
+        "reasoning_effort": "low",
+        "store": False,
+        "top_k": 1,
+    }
+
+
+def test_a_server_that_takes_all_of_json_schema_gets_all_of_it():
+    form = request_body(request(), OpenAISettings(strict_schema=False))["response_format"]["json_schema"]
+    assert (form["strict"], form["schema"]) == (False, SCHEMA)
+
+
+@pytest.mark.parametrize(("name", "sent"), [("entity link/1", "entity_link_1"), ("ж" * 70, "_" * 64), ("", "reply")])
+def test_the_schema_name_fits_the_wire(name, sent):
+    assert request_body(request(schema_name=name), OpenAISettings())["response_format"]["json_schema"]["name"] == sent
+
+
+def test_a_request_without_a_model_is_refused_before_sending():
+    with pytest.raises(ProviderError, match="no model"):
+        request_body(request(model=None), OpenAISettings())
+
+
+# --- the reply ------------------------------------------------------------------------------------------------------
+
+
+def test_everything_that_is_reported_is_read():
+    reply = read_reply(native("success", headers={"x-request-id": "req_1"}))
+    assert reply.text == TEXT
+    assert reply.usage == Usage(input_tokens=812, output_tokens=97, cached_input_tokens=768, reasoning_tokens=64)
+    assert (reply.request_id, reply.served_model) == ("req_1", "model-1-2026-08-07")
+    assert (reply.finish_reason, reply.native_finish_reason) == ("stop", "stop")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "finish", "own_word"),
+    [
+        ("content_parts", TEXT, "stop", "stop"),
+        ("refusal", "", "refusal", "stop"),
+        ("refusal_part", "", "refusal", "stop"),
+        ("content_filter", "", "refusal", "content_filter"),
+        ("cut_off", '{\n  "dec', "length", "length"),
+        ("reasoning_spent", "", "length", "length"),
+        ("tool_call", "", "tool_calls", "tool_calls"),
+        ("no_text", "", "stop", "stop"),
+    ],
+)
+def test_each_way_to_end_is_told_apart(name, text, finish, own_word):
+    reply = read_reply(native(name))
+    assert (reply.text, reply.finish_reason, reply.native_finish_reason) == (text, finish, own_word)
+
+
+@pytest.mark.parametrize(
+    ("word", "finish"),
+    [
+        ("MAX_TOKENS", "length"),
+        ("eos", "stop"),
+        ("end_turn", "stop"),
+        ("tool_call", "tool_calls"),
+        ("model_felt_like_it", "other"),
+        ("", "other"),
+        (None, "other"),
+        (7, "other"),
+    ],
+)
+def test_finish_words_of_other_servers_are_mapped_and_unknown_ones_kept(word, finish):
+    reply = read_reply(chat(finish_reason=word, message={"content": "x"}))
+    assert (reply.finish_reason, reply.native_finish_reason) == (
+        finish,
+        word if isinstance(word, str) and word else None,
+    )
+
+
+def test_a_tool_call_counts_even_where_the_server_says_stop():
+    called = [{"function": {"name": "shell"}}, {"function": {}}, None]
+    reply = read_reply(chat(finish_reason="stop", message={"content": "{}", "tool_calls": called}))
+    assert (reply.finish_reason, reply.tools) == ("tool_calls", ("shell", "unnamed", "unnamed"))
+    old = read_reply(chat(finish_reason="stop", message={"content": "{}", "function_call": {"name": "look"}}))
+    assert old.tools == ("look",)
+
+
+@pytest.mark.parametrize("choices", [None, [], {}, "x", [None], [{}], [{"message": None}], [{"message": {}}]])
+def test_a_reply_without_choices_is_empty_text(choices):
+    assert read_reply(NativeReply(status=200, body=json.dumps({"choices": choices}).encode())).text == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"a":1}\n```',
+        'Here is it: {"a":1}',
+        "<think>…</think>{}",
+        '{"a":1,"a":2}',
+        '{"a":NaN}',
+        "{}{}",
+        " \ufeff{} ",
+    ],
+)
+def test_the_models_text_is_never_repaired(text):
+    assert read_reply(chat(finish_reason="stop", message={"content": text})).text == text
+
+
+@pytest.mark.parametrize("before", ["", "\ufeff", "\r\n \n", ": PROCESSING\n\n: PROCESSING\r\n"])
+def test_what_routers_put_before_the_json_is_skipped(before):
+    body = before.encode() + (REPLIES / "success.json").read_bytes()
+    assert read_reply(NativeReply(status=200, body=body)).text == TEXT
+
+
+def test_a_number_that_is_none_does_not_cost_the_reply():
+    body = (REPLIES / "success.json").read_bytes().replace(b"812", b"NaN").replace(b"97,", b"1e999,")
+    reply = read_reply(NativeReply(status=200, body=body))
+    assert (reply.text, reply.usage.input_tokens, reply.usage.output_tokens) == (TEXT, None, None)
+    assert reply.usage.cached_input_tokens == 768
+
+
+def test_half_an_emoji_stays_storable():
+    body = rb'{"choices":[{"finish_reason":"length","message":{"content":"{\"a\":\"\ud83d"}}]}'
+    reply = read_reply(NativeReply(status=200, body=body))
+    assert reply.text == '{"a":"\\ud83d'
+    assert reply.to_bytes()
+
+
+def test_an_envelope_with_a_key_twice_has_two_meanings():
+    body = b'{"choices":[{"message":{"content":"a","content":"b"},"finish_reason":"stop"}]}'
+    error = error_of(NativeReply(status=200, body=body))
+    assert error.code == "LLM_UNAVAILABLE"
+    assert "'content' twice" in str(error)
+
+
+def test_a_login_page_with_status_200_is_no_reply():
+    page = NativeReply(status=200, body=b"<!DOCTYPE html><h1>Log in", headers={"content-type": "text/html"})
+    error = error_of(page)
+    assert error.code == "LLM_UNAVAILABLE"
+    assert "text/html" in str(error)
+    assert "base_url" in str(error)
+
+
+def test_a_filtered_prompt_is_a_refusal_not_a_broken_request():
+    assert read_reply(native("error_azure_filter", status=400)).finish_reason == "refusal"
+
+
+def outcome_of(body):
+    """The code of our error, or the size of the stored reply: any other exception fails the test."""
+    try:
+        return len(read_reply(NativeReply(status=200, body=body)).to_bytes())
+    except ProviderError as error:
+        return error.code
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_a_storable_reply_or_our_error(body):
+    assert outcome_of(body) == "LLM_UNAVAILABLE" or outcome_of(body) > 0
+
+
+KEYS = st.sampled_from(["content", "message", "refusal", "tool_calls", "function", "name", "type"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text("ab\ud800", max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner),
+    max_leaves=8,
+)
+
+
+@given(JSON, JSON, JSON)
+def test_any_shape_of_reply_is_a_storable_reply_or_our_error(choice, usage, message):
+    for value in ({"choices": choice, "usage": usage}, {"choices": [{"message": message, "finish_reason": choice}]}):
+        assert outcome_of(json.dumps(value).encode()) not in {None, 0}

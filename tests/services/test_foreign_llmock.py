@@ -1,0 +1,194 @@
+"""The OpenAI-compatible provider against llmock, a server that this project did not write.
+
+llmock answers from the schema that it is sent, fails in the vendor's own form, and grades how its client behaves. It is
+looked for in CASEBOUND_TEST_LLMOCK (the command), then in `.venv-foreign`; see `foreign-requirements.txt`.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("casebound_llm_openai")
+
+from casebound.contracts.model_call import ModelRequest  # noqa: E402  # after the skips
+from casebound.errors import ProviderError  # noqa: E402
+from casebound_llm_openai.provider import OpenAIProvider  # noqa: E402
+from casebound_llm_openai.settings import OpenAISettings  # noqa: E402
+from jsonschema import Draft202012Validator  # noqa: E402
+
+pytestmark = pytest.mark.foreign
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "searches": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "catalog": {"enum": ["inv.host", "inv.service"]},
+                    "term": {"type": "string", "minLength": 1},
+                    "role": {"const": "affected_subject"},
+                    "rank": {"type": ["integer", "null"]},
+                },
+                "required": ["catalog", "term", "role", "rank"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["searches"],
+    "additionalProperties": False,
+}
+
+
+def command():
+    named = os.environ.get("CASEBOUND_TEST_LLMOCK") or str(ROOT / ".venv-foreign" / "bin" / "llmock")
+    found = shutil.which(named)
+    if found is None and os.environ.get("CASEBOUND_REQUIRE_SERVICES") == "1":
+        pytest.fail(f"no llmock at {named}: install tests/services/foreign-requirements.txt there")
+    if found is None:
+        pytest.skip(f"no llmock at {named} (tests/services/foreign-requirements.txt)")
+    return found
+
+
+@pytest.fixture(scope="module")
+def running():
+    """The address of a running llmock."""
+    program = command()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [program, "serve", "--host", "127.0.0.1", "--port", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        said = []
+        for line in server.stdout:
+            said.append(line)
+            if "Uvicorn running" in line:
+                break
+        else:
+            pytest.fail("llmock ended before it listened: " + "".join(said))
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.kill()  # it holds nothing, and would first wait for the reply that it still delays
+        server.communicate()
+
+
+@pytest.fixture
+def llmock(running):
+    """The same, with an empty journal."""
+    httpx.post(f"{running}/_llmock/reset").raise_for_status()
+    return running
+
+
+def script(llmock, **behavior):
+    httpx.post(f"{llmock}/_llmock/scenario", json={"behaviors": [behavior]}).raise_for_status()
+
+
+def journal(llmock):
+    return httpx.get(f"{llmock}/_llmock/requests").json()["requests"]
+
+
+def call(llmock, **changes):
+    facts = {
+        "stage": "plan",
+        "protocol_version": 4,
+        "prompt_id": "p",
+        "attempt": 1,
+        "provider": "openai",
+        "model": "model-1",
+        "system": "Answer with one JSON object.",
+        "user": '{"task":"plan"}',
+        "response_format": "json_schema",
+        "schema_name": "plan",
+        "response_schema": SCHEMA,
+        "max_output_tokens": 256,
+        "timeout_s": 20,
+    }
+    provider = OpenAIProvider(OpenAISettings(base_url=f"{llmock}/v1"))
+
+    async def once():
+        try:
+            return provider.read(await provider.send(ModelRequest.model_validate({**facts, **changes})))
+        finally:
+            await provider.aclose()
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize("response_format", ["json_schema", "json_object", "text"])
+def test_each_response_format_is_understood(llmock, response_format):
+    reply = call(llmock, response_format=response_format)
+    assert (reply.finish_reason, reply.served_model, reply.tools) == ("stop", "model-1", ())
+    assert reply.text
+    assert reply.usage.output_tokens is not None
+    (seen,) = journal(llmock)
+    assert seen["path"] == "/v1/chat/completions"
+    assert seen["body"].get("response_format", {}).get("type", "text") == response_format
+
+
+def test_the_sending_copy_yields_replies_of_the_full_schema(llmock):
+    reply = call(llmock)
+    assert not list(Draft202012Validator(SCHEMA).iter_errors(json.loads(reply.text)))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retry_after"),
+    [
+        (400, "LLM_REQUEST", None),
+        (401, "LLM_AUTH", None),
+        (403, "LLM_AUTH", None),
+        (404, "LLM_REQUEST", None),
+        (408, "LLM_TIMEOUT", None),
+        (429, "LLM_RATE_LIMITED", 7),
+        (500, "LLM_UNAVAILABLE", None),
+        (503, "LLM_UNAVAILABLE", 7),
+    ],
+)
+def test_each_failure_gets_its_code_after_one_request(llmock, status, code, retry_after):
+    wish = {"retry_after": 7} if retry_after else {}
+    script(llmock, type="fail", status=status, times=1, **wish)
+    with pytest.raises(ProviderError) as caught:
+        call(llmock)
+    assert (caught.value.code, caught.value.retry_after) == (code, retry_after)
+    assert [seen["status"] for seen in journal(llmock)] == [status]
+
+
+def test_the_servers_own_verdict_finds_no_error_in_its_client(llmock):
+    for status in (429, 401, 503):
+        script(llmock, type="fail", status=status, times=1)
+        with pytest.raises(ProviderError):
+            call(llmock, system=f"Answer with JSON after {status}.")
+    verdict = httpx.get(f"{llmock}/_llmock/verdict").json()
+    assert (verdict["errors"], verdict["attempts"]) == (0, 3)
+    # That nobody tried again is what is left to the engine.
+    assert {finding["code"] for finding in verdict["findings"]} <= {"gave_up"}
+
+
+@pytest.mark.parametrize("text", ['```json\n{"a":1}\n```', '{"a":1,"a":2}', '{"a":', "I would rather not."])
+def test_a_scripted_text_arrives_exactly(llmock, text):
+    script(llmock, type="reply", text=text)
+    assert call(llmock).text == text
+
+
+@pytest.mark.faults
+def test_a_slow_server_meets_the_deadline(llmock):
+    script(llmock, type="delay", seconds=5)
+    with pytest.raises(ProviderError) as caught:
+        call(llmock, timeout_s=1)
+    assert caught.value.code == "LLM_TIMEOUT"
