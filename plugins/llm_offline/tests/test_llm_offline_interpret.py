@@ -141,6 +141,12 @@ def test_selected_cited_and_unresolved_identities_are_kept():
     assert [each["source_ids"][0] for each in reply["unknowns"]] == ["Q0001", "D0001", "D0002"]
 
 
+def test_a_required_reason_is_taken_word_for_word():
+    asked = context([("title", "Relay hums")], entities=[("resolved", ["Copper Relay"], [])])
+    asked["entities"][0]["required_reason"] = "Exactly this."
+    assert interpreted(asked)["relevant_entities"][0]["reason"] == "Exactly this."
+
+
 def test_the_plain_prompt_gets_only_the_fields_that_it_asks_for():
     reply = interpreted(context([("title", "Relay hums")], ["A relay is silent."]), v0.PROTOCOL)
     assert "described_behavior" not in reply
