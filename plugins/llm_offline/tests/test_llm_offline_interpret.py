@@ -153,6 +153,10 @@ def test_the_plain_prompt_gets_only_the_fields_that_it_asks_for():
     assert reply["summary"]["text"] == "Relay hums"
 
 
+def test_a_blank_report_is_summed_up_by_itself():
+    assert interpreted(context([("title", " ")]))["summary"]["text"] == " "
+
+
 def test_a_long_source_is_cited_up_to_a_sentence_end():
     text = "It hums loudly. " * 100
     part = opening(text, 100)
