@@ -70,6 +70,7 @@ def test_a_huge_file_is_refused_from_its_size_alone(tmp_path):
         read_report(huge, 8 << 20)
     assert caught.value.code == "REPORT_TOO_LARGE"
     assert caught.value.path == str(huge)
+    assert caught.value.found == f"at least {1 << 40} bytes"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
@@ -241,7 +242,14 @@ def test_a_line_end_is_no_part_of_a_package_id():
 
 
 def test_a_file_name_without_text_form_is_kept_visibly():
-    assert take(b"text", "caf\udce9.md")[0].file == "caf\\udce9.md"
+    assert take(b"text", "caf\udce9.md")[0].file == "caf\ufffd.md"
+
+
+@given(st.text(st.characters(), max_size=20))
+def test_what_an_admission_says_admits_the_same_bytes_again(name):
+    first, report = take(b"---\nid: a\n---\ntext", name + "x.md", package_id="again")
+    assert take(b"---\nid: a\n---\ntext", first.file, package_id=first.package_id) == (first, report)
+    assert first.to_bytes()
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,14 @@ def test_fenced_code_is_one_piece_and_nothing_in_it_is_a_mark(text, expected):
         ("<!--->a", [("markup", "<!--->"), ("observation", "a")]),
         ("<!---->a", [("markup", "<!---->"), ("observation", "a")]),
         ("<!--a--><!--b-->", [("markup", "<!--a-->"), ("markup", "<!--b-->")]),
+        ("   <!-- open\n\nb", [("markup", "<!-- open\n\nb")]),
+        ("    <!-- open\n\nb", [("observation", "<!-- open"), ("observation", "b")]),
+        ("    <!-- gone -->\n\nb", [("markup", "<!-- gone -->"), ("observation", "b")]),
+        ("`a` <!-- gone --> `b`", [("observation", "`a`"), ("markup", "<!-- gone -->"), ("observation", "`b`")]),
+        (
+            "a <!-- ` --> `<!-- shown -->`",
+            [("observation", "a"), ("markup", "<!-- ` -->"), ("observation", "`<!-- shown -->`")],
+        ),
         ("a\n  <!-- open\n\n## b\n", [("observation", "a"), ("markup", "<!-- open\n\n## b")]),
         ("a <!-- open\n\nb", [("observation", "a <!-- open"), ("observation", "b")]),
         ("<!--a--> <!-- open\n\nb", [("markup", "<!--a-->"), ("observation", "<!-- open"), ("observation", "b")]),
@@ -130,6 +138,17 @@ def test_fenced_code_is_one_piece_and_nothing_in_it_is_a_mark(text, expected):
 )
 def test_comments_are_markup_exactly_as_far_as_the_page_hides_them(text, expected):
     assert parts(text) == expected
+
+
+@pytest.mark.parametrize("eol", LINE_ENDS)
+def test_blocks_start_behind_any_line_end(eol):
+    text = eol.join(["a", "```", "<!-- shown -->", "```", "[//]: # (x)", "  <!-- open", "b"])
+    assert parts(text) == [
+        ("observation", "a"),
+        ("observation", "<!-- shown -->"),
+        ("markup", "[//]: # (x)"),
+        ("markup", f"<!-- open{eol}b"),
+    ]
 
 
 def test_a_comment_beside_a_heading_leaves_the_heading():
@@ -185,6 +204,8 @@ def test_headings_switch_the_kind_down_to_the_next_of_their_level():
         ("**Expected:** a\n**bold line**\nc", [("expectation", "**Expected:** a\n**bold line**\nc")]),
         ("**Expected** to work", [("observation", "**Expected** to work")]),
         ("## Steps\n- **First:** a\n- b", [("reproduction", "**First:** a"), ("reproduction", "b")]),
+        ("**Steps:**\n- **First:** a\n- b", [("reproduction", "**First:** a"), ("reproduction", "b")]),
+        ("**Expected:** a\n\n**Really?** b", [("expectation", "**Expected:** a"), ("expectation", "**Really?** b")]),
         ("- **Expected:** a\n- b", [("expectation", "**Expected:** a"), ("observation", "b")]),
     ],
 )
@@ -219,8 +240,13 @@ def test_an_empty_section_or_an_empty_answer_of_a_form_states_nothing():
     assert parts("## Expected behaviour\n\n## Version\n3") == [("environment", "3")]
 
 
+def test_a_rule_below_several_lines_is_no_heading():
+    assert parts("## Expected\ntwo\nlines\n---\nmore") == [("expectation", "two\nlines"), ("expectation", "more")]
+    assert parts("## Expected\none\n---\nmore") == [("observation", "one"), ("observation", "more")]
+
+
 def test_hashes_without_a_blank_are_a_heading_only_for_words_of_the_table():
-    assert parts("#####EXPECTED BEHAVIOUR:\na\n##whatever") == [("expectation", "a\n##whatever")]
+    assert parts("#####EXPECTED BEHAVIOUR\na\n##whatever") == [("expectation", "a\n##whatever")]
 
 
 def test_plain_text_knows_paragraphs_and_labels_and_nothing_else():

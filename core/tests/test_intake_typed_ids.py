@@ -136,6 +136,7 @@ def test_equal_ids_are_one_entity_and_like_ones_are_not():
 def test_a_group_that_did_not_take_part_and_an_empty_match_cite_nothing():
     optional = ReferencePattern("a.optional", "host", r"node(?: (?P<id>\d+))?|(?=x)")
     assert ids("node x node 5", [optional]) == [("host", "5")]
+    assert ids("node 5", [ReferencePattern("a.ahead", "host", r"(?=node (?P<id>\d+))")]) == []
 
 
 def test_the_case_of_letters_counts_where_the_pattern_says_so():

@@ -32,7 +32,7 @@ from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import ResearchError, SettingsError
 from casebound.frozen import find_protocol, find_rules
-from casebound.intake.admit import read_again
+from casebound.intake.admission import read_again
 from casebound.intake.build import derive_case, freeze_build
 from casebound.interpretation.context import derive_context
 from casebound.interpretation.freeze import changed_models, freeze_interpretation

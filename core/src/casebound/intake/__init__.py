@@ -1,6 +1,6 @@
 """Intake: the bytes of a report → an admitted report → `case.json`. No model, no database, no clock.
 
-Names are loaded on first use: listing plugins imports `casebound.intake.builtin`, and shall not pay for the builder.
+Names load on first use (PEP 562), for listing the readers imports `casebound.intake.builtin` and must cost nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from casebound.intake.admit import (
+    from casebound.intake.admission import (
         admit,
         check_duplicate,
         check_size,
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "HEADING_KINDS": "build",
-    "admit": "admit",
-    "check_duplicate": "admit",
-    "check_size": "admit",
-    "choose_reader": "admit",
-    "decode_report": "admit",
+    "admit": "admission",
+    "check_duplicate": "admission",
+    "check_size": "admission",
+    "choose_reader": "admission",
+    "decode_report": "admission",
     "derive_builtin_headings": "headings",
     "derive_case": "build",
     "freeze_build": "build",
     "heading_key": "headings",
-    "read_report": "admit",
-    "read_text": "admit",
+    "read_report": "admission",
+    "read_text": "admission",
 }
 
 __all__ = [

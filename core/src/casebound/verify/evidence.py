@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from casebound.canonical import JsonError, digest_of, escape_pointer, parse_json
+from casebound.canonical import JsonError, digest_of, first_difference, parse_json
 from casebound.contracts.base import Artifact
 from casebound.contracts.findings import VerificationFinding
 from casebound.errors import CaseboundError, IntegrityError
@@ -70,7 +69,9 @@ class Evidence:
             return False
         if data == expected:
             return True
-        self.note("VERIFY_DERIVED", path, "it is not what follows from the files before it", _difference(data, expected))
+        self.note(
+            "VERIFY_DERIVED", path, "it is not what follows from the files before it", _difference(data, expected)
+        )
         return False
 
     def derived(self, path: str, derived: A) -> A:
@@ -91,26 +92,6 @@ def _shown(value: object) -> str:
 def _difference(data: bytes, expected: bytes) -> str:
     """Return the JSON pointer of the first difference; empty where the bytes are no JSON, or only written otherwise."""
     try:
-        return _first_difference(parse_json(data), parse_json(expected), "") or ""
+        return first_difference(parse_json(data), parse_json(expected)) or ""
     except JsonError as exc:
         return exc.pointer
-
-
-def _first_difference(found: Any, expected: Any, pointer: str) -> str | None:  # noqa: ANN401  # any JSON value
-    if type(found) is not type(expected):
-        return pointer
-    if isinstance(found, dict):
-        keys: Sequence[str] = sorted({*found, *expected})
-        for key in keys:
-            place = f"{pointer}/{escape_pointer(key)}"
-            if key not in found or key not in expected:
-                return place
-            if (deeper := _first_difference(found[key], expected[key], place)) is not None:
-                return deeper
-        return None
-    if isinstance(found, list):
-        for index, (one, other) in enumerate(zip(found, expected, strict=False)):
-            if (deeper := _first_difference(one, other, f"{pointer}/{index}")) is not None:
-                return deeper
-        return f"{pointer}/{min(len(found), len(expected))}" if len(found) != len(expected) else None
-    return None if found == expected else pointer

@@ -10,7 +10,7 @@ from casebound.contracts.case import Admission, Build, Case
 from casebound.contracts.interpretation import PackageIdentity
 from casebound.errors import CaseboundError
 from casebound.host import Host
-from casebound.intake.admit import read_again
+from casebound.intake.admission import read_again
 from casebound.intake.build import derive_case
 from casebound.research.enrichment import derive_facts, pairs_of
 from casebound.store import layout

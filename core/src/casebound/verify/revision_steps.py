@@ -63,7 +63,12 @@ class _Steps:
         """Return the facts with everything that was resolved; None where resolution is not finished."""
         evidence, revision = self._evidence, self._revision
         frozen = evidence.load(revision.resolution_input, ResolutionInput)
-        evidence.expect(revision.input, "/resolution_input", self._input.resolution_input, evidence.digest(revision.resolution_input))
+        evidence.expect(
+            revision.input,
+            "/resolution_input",
+            self._input.resolution_input,
+            evidence.digest(revision.resolution_input),
+        )
         evidence.expect(revision.resolution_input, "/case_digest", frozen.case_digest, self._input.case_digest)
         evidence.expect(revision.resolution_input, "/facts_digest", frozen.facts_digest, self._input.facts_digest)
         for number, protocol in enumerate(frozen.protocols):
