@@ -320,6 +320,7 @@ def test_the_same_report_goes_on_in_its_own_case_even_beside_later_ones():
     first = held("a", "id-1")
     later = held("changed", "id-1", "again")
     fresh = held("a", "id-1", "zzz")
-    for order in ([first, later, fresh], [fresh, later, first]):
+    early = held("a", "id-1", "aaa")
+    for order in ([first, later, fresh, early], [early, fresh, later, first]):
         assert check_duplicate(held("a", "id-1"), order) is first
     assert check_duplicate(held("changed", "id-1"), [first, later]) is later

@@ -73,6 +73,11 @@ def test_other_headings_are_not(heading):
     assert heading_key(heading) not in derive_builtin_headings()
 
 
+def test_headings_are_compared_without_case_in_every_script():
+    assert heading_key("GRÖSSE") == heading_key("größe")
+    assert heading_key("ΟΣ") == heading_key("ος")
+
+
 def test_the_table_is_a_fresh_value_each_time():
     derive_builtin_headings().clear()
     assert derive_builtin_headings()

@@ -41,6 +41,7 @@ def test_front_matter_gives_id_and_title_and_the_rest_is_the_body():
         ("Title: other case", "other case"),
         (r'title: "a \"quoted\" word"', r'"a \"quoted\" word"'),
         ("title: \"it's\" and 'that'", "\"it's\" and 'that'"),
+        ("title: 'a' and 'b'", "'a' and 'b'"),
         ("title: a # b", "a # b"),
         ("title:", None),
         ("title: ~", None),

@@ -129,6 +129,9 @@ def test_fenced_code_is_one_piece_and_nothing_in_it_is_a_mark(text, expected):
         ("`` ` <!-- shown --> ``", [("observation", "`` ` <!-- shown --> ``")]),
         ("` a\n<!-- gone --> `", [("observation", "` a"), ("markup", "<!-- gone -->"), ("observation", "`")]),
         ("<!-- ` --> `<!-- shown -->`", [("markup", "<!-- ` -->"), ("observation", "`<!-- shown -->`")]),
+        ("`<!-- <!-- shown -->`", [("observation", "`<!-- <!-- shown -->`")]),
+        ("<!-- x --># a", [("markup", "<!-- x -->"), ("observation", "# a")]),
+        ("<!-- x -->- a", [("markup", "<!-- x -->"), ("observation", "- a")]),
         ("\\<!-- shown -->", [("observation", "\\<!-- shown -->")]),
         ("[//]: # (host 9)\na", [("markup", "[//]: # (host 9)"), ("observation", "a")]),
         ("a [//]: # (host 9)", [("observation", "a [//]: # (host 9)")]),
@@ -190,6 +193,7 @@ def test_headings_switch_the_kind_down_to_the_next_of_their_level():
             "**Expected:** a\n\nb\n\n**Version:**\nc",
             [("expectation", "**Expected:** a"), ("expectation", "b"), ("environment", "c")],
         ),
+        ("**Expected**:\n\na", [("expectation", "a")]),
         ("__Expected__: a", [("expectation", "__Expected__: a")]),
         ("**Expected behaviour**\n\na", [("expectation", "a")]),
         ("**What happened?** a", [("observation", "**What happened?** a")]),
@@ -228,6 +232,7 @@ def test_bold_labels(text, expected):
         ("Actually: a", [("observation", "Actually: a")]),
         ("expected to be: a", [("observation", "expected to be: a")]),
         ("\u9884\u671f\uff1aa", [("expectation", "\u9884\u671f\uff1aa")]),
+        ("Expected: a\uff1ab", [("expectation", "Expected: a\uff1ab")]),
         ("## Expected: five", [("expectation", "Expected: five")]),
     ],
 )
@@ -242,11 +247,14 @@ def test_an_empty_section_or_an_empty_answer_of_a_form_states_nothing():
 
 def test_a_rule_below_several_lines_is_no_heading():
     assert parts("## Expected\ntwo\nlines\n---\nmore") == [("expectation", "two\nlines"), ("expectation", "more")]
+    assert parts("## Expected\n> one\n---\nmore") == [("expectation", "one"), ("expectation", "more")]
+    assert parts("## Expected\n- one\n---\nmore") == [("expectation", "one"), ("expectation", "more")]
     assert parts("## Expected\none\n---\nmore") == [("observation", "one"), ("observation", "more")]
 
 
 def test_hashes_without_a_blank_are_a_heading_only_for_words_of_the_table():
     assert parts("#####EXPECTED BEHAVIOUR\na\n##whatever") == [("expectation", "a\n##whatever")]
+    assert parts("#Expected\na") == [("observation", "#Expected\na")]
 
 
 def test_plain_text_knows_paragraphs_and_labels_and_nothing_else():

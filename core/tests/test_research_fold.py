@@ -40,6 +40,7 @@ def test_fold_is_idempotent_and_composed(text):
         ("Ａ", "ａ", True),
         ("Ａ", "a", False),
         ("\u212a", "K", True),
+        ("J\u030c", "\u01f0", True),
     ],
 )
 def test_named_examples(term, name, same):

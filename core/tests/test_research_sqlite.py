@@ -145,6 +145,25 @@ def test_the_digest_is_that_of_the_file_and_follows_it(world):
         assert source.binding().file_digest == digest_of(world.read_bytes()) != first.file_digest
 
 
+@pytest.mark.parametrize(("writes", "holds"), [(1, True), (100, False)])
+def test_a_write_between_measuring_and_reading_is_noticed(world, writes, holds):
+    sizes = iter(range(1, writes + 1))
+
+    def write_before_the_read(_connection, _record):
+        if size := next(sizes, None):
+            fill(world, [Host("1", "node")] * 200 * size)
+
+    with closing(opened(world)) as source:
+        frozen = source.freeze_catalog(CATALOG)
+        event.listen(source._database.engine, "connect", write_before_the_read)
+        if holds:
+            binding = source.look_up_all([(frozen, "node")], 8)[0].binding
+            assert binding.file_digest == digest_of(world.read_bytes())
+        else:
+            with pytest.raises(ResearchError, match="being written all the time"):
+                source.look_up_all([(frozen, "node")], 8)
+
+
 def test_a_locked_file_is_unavailable(world):
     with closing(sqlite3.connect(world)) as writer, closing(opened(world, statement_timeout_s=1)) as source:
         writer.execute("BEGIN EXCLUSIVE")

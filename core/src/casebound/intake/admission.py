@@ -85,7 +85,7 @@ def admit(
     reader = choose_reader(name, readers)
     report = read_text(decode_report(data, name=name), reader, name=name)
     digest = digest_of(data)
-    case_id = report.case_id if report.case_id is not None else "c-" + digest.removeprefix("sha256:")[:16]
+    case_id = case_id_of(report, digest)
     admission = Admission(
         case_id=_safe_name(case_id, "the id in the report", name),
         package_id=_safe_name(case_id if package_id is None else package_id, "the package id", name),
@@ -95,6 +95,11 @@ def admit(
         digest=digest,
     )
     return admission, report
+
+
+def case_id_of(report: Report, digest: str) -> str:
+    """Return the id that the report names, or one made of its bytes' digest."""
+    return report.case_id if report.case_id is not None else "c-" + digest.removeprefix("sha256:")[:16]
 
 
 def choose_reader(name: str, readers: Sequence[ReportReader]) -> ReportReader:

@@ -14,6 +14,7 @@ _DENIED = "the account may not read this"
 _NO_DATABASE = "the server has no such database"
 _NO_TABLE = "the database has no such table or column"
 _CONNECT = "no connection to the server"
+_CONNECT_OR_LOGIN = f"{_CONNECT}, or the server refused the login"
 _LOST = "the connection to the server was lost"
 _TIME = "the time limit was met"
 _LOCKED = "the database is locked by another program"
@@ -64,7 +65,7 @@ def unavailable(cause: BaseException, where: str, *, late: bool = False) -> Rese
         late: whether the time limit had passed by then; of that, a connection that we cut off ourselves says nothing.
     """
     reason = _reason(cause)
-    if late and reason in (_CONNECT, _LOST, _REFUSED):
+    if late and reason in (_CONNECT, _CONNECT_OR_LOGIN, _LOST, _REFUSED):
         reason = _TIME
     return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=reason)
 
@@ -96,7 +97,7 @@ def _driver_reason(error: BaseException | None) -> str:
         return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], _REFUSED)
     module = type(error).__module__
     if module.startswith("psycopg"):
-        return f"{_CONNECT}, or the server refused the login"  # a failed connection carries no SQLSTATE
+        return _CONNECT_OR_LOGIN  # a failed connection carries no SQLSTATE
     if module.startswith("sqlite3"):
         return "a text that is not valid UTF-8"  # the only error of the module's own while rows are read
     return _REFUSED

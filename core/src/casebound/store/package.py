@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from casebound.canonical import JsonError, canonical_bytes, digest_of, first_difference, json_pointer, parse_json
 from casebound.contracts.base import Artifact
-from casebound.errors import ContractError, IntegrityError
+from casebound.errors import ContractError, IntegrityError, SettingsError
 from casebound.store.write import create_file, open_folder, read_at, unwritable
 
 A = TypeVar("A", bound=Artifact)
@@ -79,25 +80,44 @@ class Package:
             raise unwritable(self.root / path, exc) from exc
 
     def paths(self) -> list[str]:
-        """Return the path of every file in the package, sorted; links are listed, not followed.
+        """Return the path of every file in the package, sorted; links are listed, not followed. Raises as `files`."""
+        return sorted(path for path, _ in self._walk() if not path.endswith("/"))
+
+    def files(self) -> Iterator[tuple[str, bytes | None]]:
+        """Yield path and bytes of every file, each read once; None for what is no file (links, pipes).
+
+        A folder that holds nothing is yielded as its path and `/`, with None.
 
         Raises:
-            UnavailableError: a folder cannot be read (`WORKSPACE_WRITE`).
+            SettingsError: the package itself is a link (`WORKSPACE_LINK`).
+            UnavailableError: something cannot be read (`WORKSPACE_WRITE`).
         """
-        found: list[str] = []
-        waiting = [("", os.fspath(self.root))]
-        while waiting:
-            prefix, folder = waiting.pop()
+        for path, folder in self._walk():
+            if path.endswith("/"):
+                yield path, None
+                continue
             try:
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append((f"{prefix}{entry.name}/", entry.path))
-                        else:
-                            found.append(prefix + entry.name)
+                yield path, read_at(folder, path.rpartition("/")[2], self.root / path)
+            except SettingsError:
+                yield path, None
             except OSError as exc:
-                raise unwritable(Path(folder), exc) from exc
-        return sorted(found)
+                raise unwritable(self.root / path, exc) from exc
+
+    def _walk(self, way: str = "") -> Iterator[tuple[str, int]]:
+        """Yield the path of every file and empty folder with the descriptor of the folder that it is in."""
+        try:
+            with self.open(way) as folder:
+                with os.scandir(folder) as entries:
+                    names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+                if not names and way:
+                    yield way, folder
+                for name, is_folder in names:
+                    if is_folder:
+                        yield from self._walk(f"{way}{name}/")
+                    else:
+                        yield f"{way}{name}", folder
+        except OSError as exc:
+            raise unwritable(self.root / way, exc) from exc
 
     def create(self, path: str, data: bytes) -> str:
         """Create the file once and return the digest of its bytes; the same bytes again are no error.

@@ -1,6 +1,7 @@
 """Situations that a protocol and its rules meet, as small inventory cases: nothing found, several, too many, none named …
 
-`run_case` takes one to the end with a model that answers validly, and `load_facts` returns the accepted artifacts.
+`run_case` takes one to the end with a model that answers validly, `load_facts` returns the accepted artifacts, and
+`facts_of` does both.
 `facts_to_json` and `facts_from_json` keep them as plain JSON, for golden files.
 """
 
@@ -8,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from casebound.contracts.assessment import Assessment
@@ -110,6 +113,16 @@ def load_facts(inventory: Inventory) -> StageFacts:
     if facts is None:
         raise LookupError("the case is not built")
     return facts
+
+
+@cache
+def facts_of(name: str) -> StageFacts:
+    """Return the accepted artifacts of one of `SITUATIONS`, made once a process."""
+    situation = SITUATIONS[name]
+    with TemporaryDirectory() as folder:
+        inventory = write_case(Path(folder), situation)
+        run_case(inventory, situation)
+        return load_facts(inventory)
 
 
 def facts_to_json(facts: StageFacts) -> dict[str, Any]:

@@ -69,7 +69,8 @@ def _summary(sources: list[dict[str, Any]]) -> Statement:
     ranked = sorted(sources, key=lambda source: order.index(source["kind"]) if source["kind"] in order else len(order))
     if not ranked:
         return {"text": "", "source_ids": []}
-    return {"text": opening(ranked[0]["text"], 240), "source_ids": [ranked[0]["id"]]}
+    text = ranked[0]["text"]
+    return {"text": opening(text, 240) or text, "source_ids": [ranked[0]["id"]]}
 
 
 def _gap(observed: list[Statement], expected: list[Statement]) -> Statement | None:

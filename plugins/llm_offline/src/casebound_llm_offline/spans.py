@@ -181,7 +181,7 @@ def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int,
         right = index
         while right < end - 1 and words[right].key in CONNECTORS and not words[right].upper:
             right += 1
-        yield right, end, 0.7 if end - right > 1 else 0.4
+        yield right, end, 0.7 if end - right > 1 or len(words[right].text) > 8 else 0.4
         yield begin, index, 0.5 if index - begin > 1 else 0.35
         index = right + 1
 

@@ -1,7 +1,7 @@
 """Terms: the texts of a report that are worth a look-up, each with how much speaks for it.
 
-A term is a slice of a source. A name is also found by its beginning or by one of its words, which helps where the report
-inflects or misspells it.
+A term is a slice of a source. A name is also found by its beginning or by one of its words, which helps where the
+report inflects or misspells it.
 """
 
 from __future__ import annotations
