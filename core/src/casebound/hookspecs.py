@@ -45,7 +45,7 @@ def casebound_catalogs() -> Sequence[CatalogOffer]:  # type: ignore[empty-body] 
     Called: once, when the host is built.
     Returns: one or more `CatalogOffer`; presets stay inactive until settings name them, patterns and roles are active.
     Collisions: two catalogs, enrichments or patterns of one name are an error that names both distributions.
-    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (an empty name …), shown by `plugins` and `doctor`; `doctor` compiles patterns.
+    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (an empty name …), in `plugins`, `doctor`; `doctor` compiles patterns.
     Example:
         @hookimpl
         def casebound_catalogs():
