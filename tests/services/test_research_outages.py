@@ -12,7 +12,7 @@ from casebound.errors import ResearchError, SettingsError
 from casebound.research.source import SqlSource
 from casebound.specs import Catalog
 from casebound.testing.conformance.catalog import Host
-from casebound.testing.servers import Relay, running_server
+from casebound.testing.servers import Relay
 
 pytestmark = pytest.mark.services
 CANARY = "canary-5d1f"
@@ -23,23 +23,6 @@ def opened(url, **options):
     options = {"tables": ["hosts"], **options}
     with closing(SqlSource.open(url, snapshot_id="s-1", **options)) as source:
         yield source
-
-
-@pytest.fixture(scope="module")
-def mariadb():
-    with running_server("mariadb") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def postgresql():
-    with running_server("postgresql") as server:
-        yield server
-
-
-@pytest.fixture(params=["mariadb", "postgresql"])
-def server(request):
-    return request.getfixturevalue(request.param)
 
 
 CATALOG = Catalog("inv.host", "host", "hosts", "id", "name", ("id", "name"))

@@ -8,7 +8,6 @@ from casebound.errors import ResearchError
 from casebound.research.source import SqlSource
 from casebound.specs import Catalog, EnrichmentRule
 from casebound.testing.conformance.catalog import Capabilities, CatalogConformance, Host
-from casebound.testing.servers import running_server
 from sqlalchemy.exc import DBAPIError
 
 pytestmark = pytest.mark.services
@@ -19,23 +18,6 @@ def opened(url, **options):
     options = {"tables": ["hosts"], **options}
     with closing(SqlSource.open(url, snapshot_id="s-1", **options)) as source:
         yield source
-
-
-@pytest.fixture(scope="module")
-def mariadb():
-    with running_server("mariadb") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def postgresql():
-    with running_server("postgresql") as server:
-        yield server
-
-
-@pytest.fixture(params=["mariadb", "postgresql"])
-def server(request):
-    return request.getfixturevalue(request.param)
 
 
 class _ServerSource(CatalogConformance):
