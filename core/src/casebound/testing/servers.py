@@ -77,7 +77,8 @@ class Server:
     def drop(self) -> None:
         """Remove the database."""
         self._engine.dispose()
-        self.administer(f"DROP DATABASE {self.name}")
+        # A connection that a test cut off may linger on PostgreSQL, which then would not drop the database.
+        self.administer(f"DROP DATABASE {self.name}{' WITH (FORCE)' if self.kind == 'postgresql' else ''}")
 
 
 @contextmanager
