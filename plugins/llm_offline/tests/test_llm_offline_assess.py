@@ -139,13 +139,13 @@ def test_types_that_nothing_tells_apart_stay_ambiguous():
 @pytest.mark.parametrize(
     ("text", "term", "name"),
     [
-        ("Yesterday Stinky Ignatz left.", "Ignatz", '"Stinky" Ignatz'),
-        ("Es liegt an Jorn Œil-des-cieux.", "il-des-cieux", "Jorn Oeil-des-Cieux"),
-        ("Yesterday Priestess Amoora left.", "Priestess", "Priestess A'moora"),
-        ("Yesterday Silvery Spineret broke.", "Silvery Spin", "Silvery Spinneret"),
+        ("Yesterday Rusty Edmund left.", "Edmund", '"Rusty" Edmund'),
+        ("Es liegt an Marc Œil-de-verre.", "il-de-verre", "Marc Oeil-de-Verre"),
+        ("Yesterday Captain Aroona left.", "Captain", "Captain A'roona"),
+        ("Yesterday Golden Carrige broke.", "Golden Carr", "Golden Carriage"),
         ("Er öffnete des Kupferkastens Deckel nicht.", "Kupferkasten", "Kupferkasten"),
-        ("Yesterday Bro'gaz left.", "Bro'gaz", "Bro'Gaz the Quiet"),
-        ("Вчера видел Железнозуба там.", "Железнозуб", "Железнозуб"),
+        ("Yesterday Dra'mok left.", "Dra'mok", "Dra'Mok the Quiet"),
+        ("Вчера видел Медноголова там.", "Медноголов", "Медноголов"),
     ],
 )
 def test_a_name_is_known_through_marks_inflection_and_misspelling(text, term, name):
