@@ -114,7 +114,7 @@ def _reason(entity: dict[str, Any], associations: list[dict[str, Any]], bindings
 
 
 def _unknowns(unknowns: list[dict[str, Any]]) -> list[Statement]:
-    """Return the case's open questions, one statement a text that stayed ambiguous, and one for all that was not found."""
+    """Return the case's open questions, one statement an ambiguous text, and one for all that was not found."""
     stated = [{"text": each["text"], "source_ids": [each["id"]]} for each in unknowns if not _is_identity(each)]
     identities = [each for each in unknowns if _is_identity(each)]
     shared: dict[str, list[dict[str, Any]]] = {}

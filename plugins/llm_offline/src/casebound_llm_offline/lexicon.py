@@ -159,8 +159,8 @@ CUES_BEFORE: dict[str, frozenset[str]] = {
         "matar hablé contra убил убить у от 与 和 杀 跟"
     ),
     "task": _words(
-        "did do accept accepted complete completed finish finished start started doing during take took "
-        "taking abandon abandoned retake for in terminer finir accepté rendre completar terminar aceptado "
+        "did do accept accepted complete completed finish finished start started doing take took "
+        "taking abandon abandoned retake terminer finir accepté rendre completar terminar aceptado "
         "entregar сдать взять взял выполнить принять выполняю 接 完成 做"
     ),
     "thing": _words(
@@ -172,6 +172,8 @@ CUES_BEFORE: dict[str, frozenset[str]] = {
         "abrir открыть нажать курсор 打开 点击"
     ),
 }
+# Words that announce a task where they open a sentence: "In Digging Deep the crew gets lost".
+OPENING_CUES = _words("for in during")
 CUES_AFTER: dict[str, frozenset[str]] = {
     "agent": _words(
         "attacks attack walks walk dies died casts evades spawns spawn stands says patrols hits runs follows "
