@@ -22,7 +22,7 @@ from casebound.contracts.case import Admission
 from casebound.contracts.interpretation import Distribution, Event, InterpretationInput, PackageIdentity
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
-from casebound.intake.admit import admit, check_duplicate, read_report
+from casebound.intake.admission import admit, check_duplicate, read_report
 from casebound.interpretation.freeze import changed_models
 from casebound.llm.attempts import AttemptLog
 from casebound.llm.provider import Provider
@@ -132,7 +132,7 @@ class Project:
                     "RESUME_REFUSED",
                     path=str(package.root),
                     found=f"state review, {progress.code}",
-                    hint="`casebound revise CASE` starts anew; or resolve the report with another --package-id",
+                    hint="read the rejected replies below attempts/, then resolve the report anew with --package-id",
                 )
             if progress.retry_at is not None and self.clock.now() < progress.retry_at:
                 raise SettingsError(

@@ -14,6 +14,8 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import rfc8785
@@ -31,38 +33,50 @@ def canonical_bytes(value: object) -> bytes:
     Raises:
         ContractError: a float, a large integer, a lone surrogate or any other type, with the JSON pointer of it.
     """
-    quick = _is_quick(value, "")
     try:
-        if quick:
-            # Sorting by code point equals RFC 8785's order by UTF-16 unit where every key is ASCII; and for the
-            # types that are left, the standard encoder escapes exactly what the RFC says.
-            return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
-        return rfc8785.dumps(value)  # type: ignore[arg-type]  # checked just above
+        # For what is permitted the standard encoder escapes exactly what RFC 8785 says, and its order of keys, by code
+        # point, is that of the RFC, by UTF-16 unit, unless a key lies beyond the basic plane.
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        if not isinstance(value, dict | list | tuple) or _DOUBTFUL.search(text) or _BEYOND.search(text):
+            text = "" if _is_beyond(value, "") else text
+        return text.encode() if text else rfc8785.dumps(value)  # type: ignore[arg-type]  # checked just above
     except (UnicodeEncodeError, rfc8785.CanonicalizationError) as exc:
         raise ContractError("CONTRACT_JSON", found="a text with a lone surrogate", where="canonical JSON") from exc
+    except (TypeError, ValueError, RecursionError) as exc:
+        with suppress(RecursionError):
+            _is_beyond(value, "")
+        raise ContractError("CONTRACT_JSON", found="nesting without end, or too deep", where="canonical JSON") from exc
 
 
-def _is_quick(value: object, pointer: str) -> bool:
-    """Refuse what canonical JSON may not hold; tell whether the standard encoder gives the same bytes."""
+# What a float, a large integer and a key that is no text look like in the encoder's output. Text may look so too; then
+# a walk over the value decides.
+_DOUBTFUL = re.compile(
+    r"""[:\[,{](?:-?(?:[0-9]+[.e]|[0-9]{16}|Infinity|NaN)|"(?:-?[0-9][0-9.e+-]*|true|false|null|-?Infinity|NaN)":)"""
+)
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+
+
+def _is_beyond(value: object, pointer: str) -> bool:
+    """Refuse what canonical JSON may not hold; tell whether a key lies beyond the basic plane."""
     kind = type(value)
     if kind is str or value is None or kind is bool:
-        return True
+        return False
     if kind is int:
         if abs(value) > MAX_SAFE_INTEGER:  # type: ignore[arg-type]  # an int, by the line above
             raise ContractError("CONTRACT_JSON", found=f"the integer {value}", pointer=pointer)
-        return True
-    quick = True
+        return False
+    beyond = False
     if kind is dict:
         for key, item in value.items():  # type: ignore[attr-defined]  # a dict, by the line above
             if type(key) is not str:
                 raise ContractError("CONTRACT_JSON", found=f"a key of type {type(key).__name__}", pointer=pointer)
-            quick &= key.isascii()
-            quick &= _is_quick(item, f"{pointer}/{key}")
-        return quick
+            beyond |= not key.isascii() and max(key) > "\uffff"
+            beyond |= _is_beyond(item, f"{pointer}/{escape_pointer(key)}")
+        return beyond
     if kind is list or kind is tuple:
         for index, item in enumerate(value):  # type: ignore[arg-type]  # a sequence, by the line above
-            quick &= _is_quick(item, f"{pointer}/{index}")
-        return quick
+            beyond |= _is_beyond(item, f"{pointer}/{index}")
+        return beyond
     raise ContractError("CONTRACT_JSON", found=f"a value of type {kind.__name__}", pointer=pointer)
 
 
@@ -101,7 +115,8 @@ class JsonError(ValueError):
 
     def __init__(self, reason: str, pointer: str = "") -> None:
         self.reason = reason
-        self.pointer = pointer
+        # A pointer is written into artifacts, also where a key on its way is no Unicode.
+        self.pointer = pointer = pointer.encode("utf-8", "backslashreplace").decode()
         super().__init__(f"{reason} at {pointer or 'the top'}")
 
 
@@ -171,6 +186,25 @@ def json_pointer(parts: Iterable[str | int]) -> str:
     return "".join("/" + escape_pointer(str(part)) for part in parts)
 
 
+def first_difference(found: Any, expected: Any) -> str | None:
+    """Return the JSON pointer of the first place where two JSON values differ, None where they are equal."""
+    if type(found) is not type(expected):
+        return ""
+    if isinstance(found, dict):
+        pairs = ((key, found.get(key, _ABSENT), expected.get(key, _ABSENT)) for key in sorted({*found, *expected}))
+    elif isinstance(found, list):
+        pairs = ((str(index), *both) for index, both in enumerate(zip_longest(found, expected, fillvalue=_ABSENT)))
+    else:
+        return None if found == expected else ""
+    for token, one, other in pairs:
+        if (deeper := first_difference(one, other)) is not None:
+            return f"/{escape_pointer(token)}{deeper}"
+    return None
+
+
+_ABSENT = object()
+
+
 def resolve_pointer(document: Any, pointer: str) -> Any:
     """Return what `pointer` points at in `document`. Raises `KeyError` where there is nothing."""
     value = document
@@ -207,7 +241,7 @@ def _walk_for(value: Any, kind: type, pointer: str) -> Iterator[tuple[str, Any]]
         elif isinstance(part, dict):
             for key in part:
                 if kind is str and not is_unicode(key):
-                    yield place, key
+                    yield f"{place}/{escape_pointer(key)}", key
             waiting.extend((f"{place}/{escape_pointer(key)}", item) for key, item in reversed(part.items()))
         elif isinstance(part, list):
             waiting.extend((f"{place}/{index}", item) for index, item in reversed(list(enumerate(part))))

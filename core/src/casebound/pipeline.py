@@ -32,7 +32,7 @@ from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import ResearchError, SettingsError
 from casebound.frozen import find_protocol, find_rules
-from casebound.intake.admit import read_again
+from casebound.intake.admission import read_again
 from casebound.intake.build import derive_case, freeze_build
 from casebound.interpretation.context import derive_context
 from casebound.interpretation.freeze import changed_models, freeze_interpretation
@@ -50,6 +50,7 @@ from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
 from casebound.settings import database_url
 from casebound.store import layout
+from casebound.store.captures import kept_captures, load_capture
 from casebound.store.events import EventLog
 from casebound.store.layout import Revision
 from casebound.store.package import Package
@@ -121,7 +122,8 @@ class Pipeline:
             return facts
         self.report(package, "research")
         try:
-            fetched, captures = await asyncio.to_thread(self._fetch, case)
+            kept = kept_captures(package, layout.ENTITY_CAPTURES, EntityCapture)
+            fetched, captures = await asyncio.to_thread(self._fetch, case, kept)
         except ResearchError as exc:
             self.block(package, "research", exc)
             return None
@@ -130,7 +132,8 @@ class Pipeline:
         package.create_artifact(layout.FACTS, fetched)
         return fetched
 
-    def _fetch(self, case: Case) -> tuple[Facts, Sequence[EntityCapture]]:
+    def _fetch(self, case: Case, kept: Sequence[EntityCapture]) -> tuple[Facts, Sequence[EntityCapture]]:
+        """Return the facts and the captures that they rest on; what is `kept` from a run that ended early is not asked again."""
         types = {entity.type for entity in case.entities}
         rules = [rule for rule in self.bound.enrichments if rule.entity_type in types]
         if not rules:
@@ -139,13 +142,23 @@ class Pipeline:
         try:
             frozen = [source.freeze_rule(rule) for rule in rules]
             pairs = pairs_of(case, frozen)
-            captures = source.entity_rows_all(pairs, ENTITY_ROWS)
-            binding = captures[0].binding
+            captures = {(capture.rule, capture.entity_id): capture for capture in kept}
+            self.refuse_change([f"the rule {rule.name}" for rule, number in captures if (rule, number) not in pairs])
+            missing = [pair for pair in pairs if pair not in captures]
+            captures |= zip(missing, source.entity_rows_all(missing, ENTITY_ROWS), strict=True)
         finally:
             source.close()
-        by_pair = {(rule.name, number): capture for (rule, number), capture in zip(pairs, captures, strict=True)}
-        limits = query_limits(self.bound)
-        return derive_facts(case, binding, frozen, by_pair, limits), captures
+        bindings = [capture.binding for capture in captures.values()]
+        self.refuse_change([text for binding in bindings for text in changed(bindings[0], binding)])
+        by_pair = {(rule.name, number): captures[rule, number] for rule, number in pairs}
+        facts = derive_facts(case, bindings[0], frozen, by_pair, query_limits(self.bound))
+        return facts, [captures[pair] for pair in pairs]
+
+    def refuse_change(self, differences: Sequence[str]) -> None:
+        """Raise `BINDING_CHANGED` where the settings are not those that an unfinished case froze."""
+        if differences:
+            found = "; ".join(dict.fromkeys(differences))
+            raise SettingsError("BINDING_CHANGED", path=str(self.bound.settings.path), found=found)
 
     def open_source(self) -> CatalogSource:
         """Return the operator's database, read only. Raises `SettingsError`, `ResearchError`."""
@@ -164,7 +177,9 @@ class Pipeline:
         """Return who answers `stage`; its secrets are resolved now. Raises `SettingsError`, `PluginError`."""
         if stage not in self.providers:
             model = self.bound.stages[stage]
-            same = next((name for name, other in self.bound.stages.items() if name in self.providers and other == model), None)
+            same = next(
+                (name for name, other in self.bound.stages.items() if name in self.providers and other == model), None
+            )
             self.providers[stage] = self.providers[same] if same else build_provider(model, self.bound.host)
         return self.providers[stage]
 
@@ -233,12 +248,12 @@ class Analysis:
                 return None
             package.create_artifact(revision.resolution_input, resolution)
         elif resolution is not None and not package.exists(revision.candidates):
-            self._refuse_change(changed_settings(bound, resolution))
+            self._pipeline.refuse_change(changed_settings(bound, resolution))
         if input_ is None:
             input_ = freeze_interpretation(bound, self._case, self._facts, resolution)
             package.create_artifact(revision.input, input_)
         else:
-            self._refuse_change(changed_models(bound, input_))
+            self._pipeline.refuse_change(changed_models(bound, input_))
         return input_, resolution
 
     def _freeze_resolution(self) -> ResolutionInput:
@@ -247,11 +262,6 @@ class Analysis:
             return freeze_resolution(self._pipeline.bound, source, self._case, self._facts)
         finally:
             source.close()
-
-    def _refuse_change(self, differences: Sequence[str]) -> None:
-        if differences:
-            path = str(self._pipeline.bound.settings.path)
-            raise SettingsError("BINDING_CHANGED", path=path, found="; ".join(differences))
 
     # --- resolution -------------------------------------------------------------------------------------------------
 
@@ -293,16 +303,21 @@ class Analysis:
         assert facts.plan is not None  # noqa: S101  # planned in the step before
         assert facts.resolution is not None  # noqa: S101  # nothing is planned without it
         asked = queries(facts.plan, facts.resolution)
-        if not asked:
-            return []
-        source = self._pipeline.open_source()
-        try:
-            captures = source.look_up_all(asked, facts.resolution.limits.max_candidates)
-        finally:
-            source.close()
-        differences = [text for capture in captures for text in changed(facts.resolution.binding, capture.binding)]
-        self._refuse_change(list(dict.fromkeys(differences)))
-        return captures
+        kept = kept_captures(self._package, self._revision.captures, Capture)
+        captures = {(capture.catalog, capture.term): capture for capture in kept}
+        missing = list(dict.fromkeys(query for query in asked if query not in captures))
+        if missing:
+            source = self._pipeline.open_source()
+            try:
+                captures |= zip(
+                    missing, source.look_up_all(missing, facts.resolution.limits.max_candidates), strict=True
+                )
+            finally:
+                source.close()
+        found = [captures[query] for query in asked]
+        binding = facts.resolution.binding
+        self._pipeline.refuse_change([text for capture in found for text in changed(binding, capture.binding)])
+        return found
 
     async def _assess(self, input_: InterpretationInput, facts: StageFacts) -> Assessment | None:
         path = self._revision.assessment
@@ -377,30 +392,10 @@ class Analysis:
 
 def load_captures(package: Package, revision: Revision, candidates: Candidates) -> tuple[Capture, ...]:
     """Return the capture of each search, in order. Raises `IntegrityError`."""
-    return tuple(package.load(revision.capture(listed.capture), Capture) for listed in candidates.searches)
+    return tuple(load_capture(package, revision.capture(listed.capture), Capture) for listed in candidates.searches)
 
 
 def derive_seal(package: Package, revision: Revision) -> Seal:
-    """Return the seal over every file of this interpretation and before it, by path."""
-    files = []
-    for path in sealed_paths(package, revision):
-        data = package.require(path)
-        files.append(SealedFile(path=path, size=len(data), digest=digest_of(data)))
-    return Seal(files=tuple(files))
-
-
-def sealed_paths(package: Package, revision: Revision) -> list[str]:
-    """Return every path that the seal of `revision` covers, sorted: all but later interpretations and plugins' phases."""
-    return [path for path in package.paths() if is_sealed(path, revision)]
-
-
-def is_sealed(path: str, revision: Revision) -> bool:
-    """Tell whether the seal of `revision` covers `path`."""
-    parts = path.split("/")
-    if parts[0] != "analysis":
-        return True
-    inside = parts[1] == "interpretations" and len(parts) > 2 and parts[2].isdecimal()
-    return inside and int(parts[2]) <= revision.number and path != revision.seal
-
-
-
+    """Return the seal over every file of this interpretation and before it, by path: all but plugins' phases."""
+    sealed = ((path, package.require(path)) for path in package.paths() if layout.is_sealed(path, revision))
+    return Seal(files=tuple(SealedFile(path=path, size=len(data), digest=digest_of(data)) for path, data in sealed))

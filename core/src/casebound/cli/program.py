@@ -20,6 +20,7 @@ import click
 from casebound import __version__
 from casebound.commands import CORE_COMMANDS
 from casebound.errors import CaseboundError, PluginError
+from casebound.text import visible
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -134,7 +135,7 @@ def _report(message: str, status: int, debug: bool) -> int:
             from casebound.settings import redact_environment
 
             sys.stderr.write(redact_environment(traceback.format_exc()))
-        sys.stderr.write(message + "\n")
+        sys.stderr.write(visible(message, keep="\n\t") + "\n")
         sys.stderr.flush()
     except OSError:
         pass

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from casebound.canonical import canonical_bytes
+from casebound.errors import ContractError
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 SafeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._#-]{0,99}$")]
@@ -27,9 +30,32 @@ class Artifact(Contract):
 
     def to_bytes(self) -> bytes:
         """Return the canonical JSON that stands on disk."""
+        return self._canonical
+
+    @cached_property
+    def _canonical(self) -> bytes:
         return canonical_bytes(self.to_json())
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, whose bytes are its own."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("_canonical", None)
+        return copy
 
     @classmethod
     def from_json(cls, value: object) -> Self:
         """Return the artifact of parsed JSON. Raises pydantic's `ValidationError`; `store.load` turns it into ours."""
         return cls.model_validate(value, strict=False)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self | None:
+        """Return the artifact whose canonical JSON is exactly `data`; None where there is none, whatever the reason.
+
+        What parses otherwise than it is written (a key that stands twice, a space, "1" for 1, NaN, a key that is left
+        out) gives other bytes, and so None.
+        """
+        try:
+            artifact = cls.model_validate_json(data)
+            return artifact if artifact.to_bytes() == data else None
+        except (ValidationError, ContractError):
+            return None

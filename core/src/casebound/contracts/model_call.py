@@ -116,6 +116,7 @@ class Outcome(Artifact):
         code: of the first finding or of the provider error; None where accepted.
         findings: everything that the rules found.
         native: digest of `native.bin`, None where no reply arrived.
+        reply: digest of `reply.json`, None where nothing could be read from the bytes.
         request: digest of `request.json`.
         message: the error's message without secrets, None where there is none.
         retryable, retry_after_ms: of a provider error; milliseconds that the server asked for.
@@ -128,6 +129,7 @@ class Outcome(Artifact):
     findings: tuple[Finding, ...] = ()
     request: Digest
     native: Digest | None
+    reply: Digest | None = None
     message: str | None = None
     retryable: bool = False
     retry_after_ms: int | None = None

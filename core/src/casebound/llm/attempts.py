@@ -77,9 +77,9 @@ class AttemptLog:
             raise IntegrityError("STORE_DIGEST", path=self.path(number, NATIVE_BODY))
         return NativeReply(record.status, body, record.headers, record.duration_ms)
 
-    def write_reply(self, number: int, reply: ModelReply) -> None:
-        """Keep what was read from the native bytes."""
-        self._package.create_artifact(self.path(number, REPLY), reply)
+    def write_reply(self, number: int, reply: ModelReply) -> str:
+        """Keep what was read from the native bytes and return its digest."""
+        return self._package.create_artifact(self.path(number, REPLY), reply)
 
     def reply(self, number: int) -> ModelReply:
         """Return what was read from the native bytes. Raises `IntegrityError`."""

@@ -186,7 +186,7 @@ def _decide(talk: Conversation, log: AttemptLog, number: int, digest: str, nativ
         reply = talk.provider().read(native)
     except ProviderError as exc:
         return _failed(talk, digest, native, exc)
-    log.write_reply(number, reply)
+    reply_digest = log.write_reply(number, reply)
     findings = judge(reply, talk.protocol.response_schema(talk.context), talk.rules, talk.context).findings
     return Outcome(
         kind="invalid" if findings else "accepted",
@@ -194,6 +194,7 @@ def _decide(talk: Conversation, log: AttemptLog, number: int, digest: str, nativ
         findings=findings,
         request=digest,
         native=digest_of(native.body),
+        reply=reply_digest,
         at=format_time(talk.clock.now()),
     )
 

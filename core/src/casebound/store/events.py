@@ -44,8 +44,12 @@ class EventLog:
 
     def attempts_at_resume(self, stage: str) -> int:
         """Return how many attempts `stage` had when it was last resumed, 0 where it never was."""
-        return max((event.attempts for event in self.all() if event.kind == "resumed" and event.stage == stage), default=0)
+        return max(
+            (event.attempts for event in self.all() if event.kind == "resumed" and event.stage == stage), default=0
+        )
 
     def covers(self, stage: str, attempt: int) -> bool:
         """Tell whether a wait for the failure of this very attempt is recorded already."""
-        return any(event.stage == stage and event.attempts == attempt and event.kind != "resumed" for event in self.all())
+        return any(
+            event.stage == stage and event.attempts == attempt and event.kind != "resumed" for event in self.all()
+        )

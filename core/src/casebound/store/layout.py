@@ -74,3 +74,12 @@ class Revision:
     def event(self, number: int) -> str:
         """Return the path of event `number`."""
         return f"{self.events}/{number:04d}.json"
+
+
+def is_sealed(path: str, revision: Revision) -> bool:
+    """Tell whether the seal of `revision` covers `path`."""
+    parts = path.split("/")
+    if parts[0] != "analysis":
+        return True
+    inside = parts[1] == "interpretations" and len(parts) > 2 and parts[2].isdecimal()
+    return inside and int(parts[2]) <= revision.number and path != revision.seal

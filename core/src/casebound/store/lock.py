@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,13 +16,11 @@ def exclusive(package: Package) -> Iterator[None]:
 
     Raises:
         UnavailableError: another process works on it (`CASE_BUSY`).
+        SettingsError: a folder on the way is a link (`WORKSPACE_LINK`).
     """
-    descriptor = os.open(package.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with package.open() as folder:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
             raise UnavailableError("CASE_BUSY", path=str(package.root), found="another process that holds it") from exc
         yield
-    finally:
-        os.close(descriptor)

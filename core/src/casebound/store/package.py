@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from casebound.canonical import JsonError, canonical_bytes, digest_of, json_pointer, parse_json
+from casebound.canonical import JsonError, canonical_bytes, digest_of, first_difference, json_pointer, parse_json
 from casebound.contracts.base import Artifact
-from casebound.errors import ContractError, IntegrityError, UnavailableError
-from casebound.store.write import create_file, open_folder, read_at
+from casebound.errors import ContractError, IntegrityError, SettingsError
+from casebound.store.write import create_file, open_folder, read_at, unwritable
 
 A = TypeVar("A", bound=Artifact)
+TMP = "tmp"
 
 
 class Package:
@@ -21,12 +24,18 @@ class Package:
 
     Args:
         root: the folder; it need not exist before the first `create`.
-        tmp: where files grow before they get their name (same file system); None: reading only.
+        workspace: the workspace that it lies in, below which no link is followed; None: reading only.
     """
 
-    def __init__(self, root: Path, *, tmp: Path | None = None) -> None:
+    def __init__(self, root: Path, *, workspace: Path | None = None) -> None:
         self.root = root
-        self._tmp = tmp
+        self._workspace = workspace
+        self._base = root if workspace is None else workspace
+        self._way = root.relative_to(self._base).parts
+
+    def open(self, path: str = "", *, create: bool = False) -> AbstractContextManager[int]:
+        """Open the folder at `path`, the package's own by default, and yield its descriptor. Raises as `open_folder`."""
+        return open_folder(self._base, [*self._way, *filter(None, path.split("/"))], create=create)
 
     def read(self, path: str) -> bytes | None:
         """Return the bytes at `path`, None where there is nothing.
@@ -35,14 +44,14 @@ class Package:
             SettingsError: a link stands on the way (`WORKSPACE_LINK`).
             UnavailableError: the file cannot be read.
         """
-        *folders, name = path.split("/")
+        folder_path, _, name = path.rpartition("/")
         try:
-            with open_folder(self.root, folders) as folder:
-                return read_at(folder, name)
+            with self.open(folder_path) as folder:
+                return read_at(folder, name, self.root / path)
         except FileNotFoundError:
             return None
         except OSError as exc:
-            raise UnavailableError("WORKSPACE_WRITE", path=str(self.root / path), found=os.strerror(exc.errno or 0)) from exc
+            raise unwritable(self.root / path, exc) from exc
 
     def require(self, path: str) -> bytes:
         """Return the bytes at `path`. Raises `IntegrityError` (`STORE_MISSING`) where there is nothing."""
@@ -56,41 +65,70 @@ class Package:
         return os.path.lexists(self.root / path)
 
     def names(self, path: str) -> list[str]:
-        """Return the names in the folder at `path`, sorted; empty where it does not exist."""
-        try:
-            return sorted(os.listdir(self.root / path))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-
-    def paths(self) -> list[str]:
-        """Return the path of every file in the package, sorted; links are listed, not followed.
+        """Return the names in the folder at `path`, sorted; empty where it does not exist.
 
         Raises:
-            UnavailableError: a folder cannot be read (`WORKSPACE_WRITE`).
+            SettingsError: it is a link or no folder (`WORKSPACE_LINK`).
+            UnavailableError: it cannot be read (`WORKSPACE_WRITE`).
         """
-        found: list[str] = []
-        waiting = [("", os.fspath(self.root))]
-        while waiting:
-            prefix, folder = waiting.pop()
+        try:
+            with self.open(path) as folder:
+                return sorted(os.listdir(folder))
+        except FileNotFoundError:
+            return []
+        except OSError as exc:
+            raise unwritable(self.root / path, exc) from exc
+
+    def paths(self) -> list[str]:
+        """Return the path of every file in the package, sorted; links are listed, not followed. Raises as `files`."""
+        return sorted(path for path, _ in self._walk() if not path.endswith("/"))
+
+    def files(self) -> Iterator[tuple[str, bytes | None]]:
+        """Yield path and bytes of every file, each read once; None for what is no file (links, pipes).
+
+        A folder that holds nothing is yielded as its path and `/`, with None.
+
+        Raises:
+            SettingsError: the package itself is a link (`WORKSPACE_LINK`).
+            UnavailableError: something cannot be read (`WORKSPACE_WRITE`).
+        """
+        for path, folder in self._walk():
+            if path.endswith("/"):
+                yield path, None
+                continue
             try:
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append((f"{prefix}{entry.name}/", entry.path))
-                        else:
-                            found.append(prefix + entry.name)
+                yield path, read_at(folder, path.rpartition("/")[2], self.root / path)
+            except SettingsError:
+                yield path, None
             except OSError as exc:
-                raise UnavailableError("WORKSPACE_WRITE", path=folder, found=os.strerror(exc.errno or 0)) from exc
-        return sorted(found)
+                raise unwritable(self.root / path, exc) from exc
+
+    def _walk(self, way: str = "") -> Iterator[tuple[str, int]]:
+        """Yield the path of every file and empty folder with the descriptor of the folder that it is in."""
+        try:
+            with self.open(way) as folder:
+                with os.scandir(folder) as entries:
+                    names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+                if not names and way:
+                    yield way, folder
+                for name, is_folder in names:
+                    if is_folder:
+                        yield from self._walk(f"{way}{name}/")
+                    else:
+                        yield f"{way}{name}", folder
+        except OSError as exc:
+            raise unwritable(self.root / way, exc) from exc
 
     def create(self, path: str, data: bytes) -> str:
         """Create the file once and return the digest of its bytes; the same bytes again are no error.
 
         Raises: as `store.write.create_file`.
         """
-        if self._tmp is None:
-            raise ContractError("CONTRACT_BROKEN", found="a write to a package that is open for reading only", path=path)
-        create_file(self.root, path, data, tmp=self._tmp)
+        if self._workspace is None:
+            raise ContractError(
+                "CONTRACT_BROKEN", found="a write to a package that is open for reading only", path=path
+            )
+        create_file(self._workspace, "/".join((*self._way, path)), data, tmp=TMP)
         return digest_of(data)
 
     def create_artifact(self, path: str, artifact: Artifact) -> str:
@@ -116,22 +154,33 @@ class Package:
 
 
 def parse_artifact(data: bytes, path: str, model: type[A]) -> A:
-    """Return the artifact that `data` is; the bytes themselves are checked, nothing is re-serialized and believed.
+    """Return the artifact whose canonical form is exactly `data`.
 
     Raises:
         IntegrityError: `STORE_JSON` (not strict, not canonical, not of the format), `STORE_VERSION` (another format).
     """
+    artifact = model.from_bytes(data)
+    if artifact is None:
+        raise _why_not(data, path, model)
+    return artifact
+
+
+def _why_not(data: bytes, path: str, model: type[Artifact]) -> IntegrityError:
+    """Return the error that says at which place `data` is no artifact of `model`."""
     value = parse_canonical(data, path)
+    known = str(model.model_fields["format"].default)
+    found = value.get("format")
+    if found != known and isinstance(found, str) and found.rpartition("/")[0] == known.rpartition("/")[0]:
+        return IntegrityError("STORE_VERSION", path=path, pointer="/format", found=repr(found), expected=known)
     try:
-        return model.from_json(value)
+        artifact = model.from_json(value)
     except ValidationError as exc:
         error = exc.errors(include_url=False, include_input=False)[0]
-        if error["loc"] == ("format",):
-            found = value.get("format")
-            raise IntegrityError(
-                "STORE_VERSION", path=path, pointer="/format", found=repr(found), expected=model.model_fields["format"].default
-            ) from exc
-        raise IntegrityError("STORE_JSON", path=path, pointer=json_pointer(error["loc"]), found=error["msg"]) from exc
+        return IntegrityError("STORE_JSON", path=path, pointer=json_pointer(error["loc"]), found=error["msg"])
+    pointer = first_difference(value, artifact.to_json())
+    return IntegrityError(
+        "STORE_JSON", path=path, pointer=pointer, found="a value that is written otherwise, or missing"
+    )
 
 
 def parse_canonical(data: bytes, path: str) -> Any:

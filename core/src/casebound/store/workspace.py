@@ -2,63 +2,73 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from casebound.contracts.case import Admission
-from casebound.errors import SettingsError, UnavailableError
+from casebound.errors import SettingsError
 from casebound.store import layout
-from casebound.store.package import Package
+from casebound.store.package import TMP, Package
+from casebound.store.write import open_folder, sweep, unwritable
 
-SAFE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._#-]{0,99}$")
+CASES = "cases"
+SAFE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._#-]{0,99}\Z")
 
 
 class Workspace:
     """`<root>/cases/<package-id>/` and `<root>/tmp/`.
 
     Args:
-        root: resolved once; below it no link is ever followed.
+        root: what lies above it is resolved once; neither it nor anything below may be a link.
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root.resolve()
-        self.cases = self.root / "cases"
-        self.tmp = self.root / "tmp"
+        named = root if root.name not in ("", "..") else root.resolve()
+        self.root = named.parent.resolve() / named.name
+        self.cases = self.root / CASES
+        self.tmp = self.root / TMP
 
     def prepare(self) -> None:
-        """Create the folders. Raises `UnavailableError` (`WORKSPACE_WRITE`) or `SettingsError` (`WORKSPACE_LINK`)."""
-        for folder in (self.cases, self.tmp):
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as exc:
-                raise UnavailableError("WORKSPACE_WRITE", path=str(folder), found=os.strerror(exc.errno or 0)) from exc
-            if folder.is_symlink():
-                raise SettingsError("WORKSPACE_LINK", path=str(folder), found="a link")
+        """Create the folders, and remove what processes that were killed left behind.
+
+        Raises:
+            UnavailableError: it cannot be written (`WORKSPACE_WRITE`).
+            SettingsError: a folder is a link (`WORKSPACE_LINK`).
+        """
+        try:
+            with suppress(FileExistsError):
+                self.root.mkdir(parents=True)
+            with open_folder(self.root, [CASES], create=True):
+                pass
+            with open_folder(self.root, [TMP], create=True) as folder:
+                sweep(folder)
+        except OSError as exc:
+            raise unwritable(self.root, exc) from exc
 
     def package(self, package_id: str) -> Package:
         """Return the package of that id, which need not exist yet. Raises `SettingsError` (`CASE_ID`)."""
         if not SAFE_NAME.match(package_id):
             raise SettingsError("CASE_ID", found=repr(package_id))
-        root = self.cases / package_id
-        if root.is_symlink():
-            raise SettingsError("WORKSPACE_LINK", path=str(root), found="a link")
-        return Package(root, tmp=self.tmp)
+        return Package(self.cases / package_id, workspace=self.root)
 
     def admit(self, package: Package) -> None:
-        """Create the folder of a new package. Raises `UnavailableError` (`WORKSPACE_WRITE`)."""
+        """Create the folder of a new package.
+
+        Raises:
+            UnavailableError: it cannot be written (`WORKSPACE_WRITE`).
+            SettingsError: a folder on the way is a link (`WORKSPACE_LINK`).
+        """
         try:
-            package.root.mkdir(exist_ok=True)
+            with package.open(create=True):
+                pass
         except OSError as exc:
-            raise UnavailableError("WORKSPACE_WRITE", path=str(package.root), found=os.strerror(exc.errno or 0)) from exc
+            raise unwritable(package.root, exc) from exc
 
     def package_ids(self) -> list[str]:
-        """Return the ids of all packages, sorted."""
-        try:
-            return sorted(name for name in os.listdir(self.cases) if SAFE_NAME.match(name))
-        except FileNotFoundError:
-            return []
+        """Return the ids of all packages, sorted. Raises as `prepare`."""
+        return [name for name in Package(self.root, workspace=self.root).names(CASES) if SAFE_NAME.match(name)]
 
     def admissions(self) -> Iterator[Admission]:
         """Yield the admission of every package that has one, in the order of ids. Raises `IntegrityError`."""

@@ -3,11 +3,18 @@
 The bytes go to a temporary file of their own, are flushed to the disk, and get their final name by an exclusive link:
 a reader never sees half a file, two writers never share one, and an existing file is never replaced. Every folder on
 the way is opened without following links, and the check is made on what was opened, not on the string.
+
+A temporary file is locked as long as its writer lives. One that nobody holds was left by a process that was killed;
+`sweep` removes it.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import re
+import stat
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,31 +24,34 @@ from casebound.errors import IntegrityError, SettingsError, UnavailableError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not keep a reader waiting
+_NOT_A_FOLDER = (errno.ELOOP, errno.ENOTDIR)
+_NOT_A_FILE = (errno.ELOOP, errno.ENXIO)
+_TEMPORARY = re.compile(r"[0-9a-f]{32}")
 
 
 @contextmanager
 def open_folder(root: Path, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
-    """Open the folder `parts` below `root` and yield its descriptor; no component below `root` may be a link.
+    """Open the folder `parts` below `root` and yield its descriptor; neither `root` nor a component may be a link.
 
     Raises:
         SettingsError: a component is a link or no folder (`WORKSPACE_LINK`).
         FileNotFoundError: it does not exist and `create` is off.
+        OSError: it cannot be opened or made.
     """
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = _open_component(os.fspath(root), None, root)
     try:
-        for part in parts:
+        for number, part in enumerate(parts):
+            shown = root.joinpath(*parts[: number + 1])
             try:
-                below = os.open(part, _FOLDER, dir_fd=descriptor)
+                below = _open_component(part, descriptor, shown)
             except FileNotFoundError:
                 if not create:
                     raise
                 with suppress(FileExistsError):
                     os.mkdir(part, 0o777, dir_fd=descriptor)
-                    os.fsync(descriptor)
-                below = _open_component(descriptor, part, root, parts)
-            except OSError as exc:
-                raise _not_a_folder(root, parts) from exc
+                os.fsync(descriptor)
+                below = _open_component(part, descriptor, shown)
             os.close(descriptor)
             descriptor = below
         yield descriptor
@@ -49,25 +59,24 @@ def open_folder(root: Path, parts: Sequence[str], *, create: bool = False) -> It
         os.close(descriptor)
 
 
-def _open_component(descriptor: int, part: str, root: Path, parts: Sequence[str]) -> int:
+def _open_component(name: str, folder: int | None, shown: Path) -> int:
     try:
-        return os.open(part, _FOLDER, dir_fd=descriptor)
+        return os.open(name, _FOLDER, dir_fd=folder)
     except OSError as exc:
-        raise _not_a_folder(root, parts) from exc
+        if exc.errno not in _NOT_A_FOLDER:
+            raise
+        found = "a link, or something that is no folder"
+        raise SettingsError("WORKSPACE_LINK", path=str(shown), found=found) from exc
 
 
-def _not_a_folder(root: Path, parts: Sequence[str]) -> SettingsError:
-    return SettingsError("WORKSPACE_LINK", path=str(root.joinpath(*parts)), found="a link, or something that is no folder")
-
-
-def create_file(root: Path, path: str, data: bytes, *, tmp: Path) -> bool:
+def create_file(root: Path, path: str, data: bytes, *, tmp: str) -> bool:
     """Create `path` below `root` with exactly `data`; True if it is new, False if the same bytes already stand there.
 
     Args:
-        root: the package's folder; it must exist.
-        path: relative, with `/`.
+        root: the workspace; it must exist.
+        path: relative, with `/`; folders on the way are made.
         data: the whole content.
-        tmp: a folder of the same file system for the file while it grows.
+        tmp: the folder below `root` where the file grows.
 
     Raises:
         IntegrityError: the path holds other bytes (`STORE_CONFLICT`).
@@ -75,48 +84,98 @@ def create_file(root: Path, path: str, data: bytes, *, tmp: Path) -> bool:
         UnavailableError: the disk is full, read only, or not permitted (`WORKSPACE_WRITE`); nothing stands at `path`.
     """
     *folders, name = path.split("/")
-    growing = tmp / uuid.uuid4().hex
     try:
-        _write_whole(growing, data)
-        try:
+        with open_folder(root, [tmp]) as below, _growing(below) as (temporary, descriptor):
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
             with open_folder(root, folders, create=True) as folder:
-                try:
-                    os.link(growing, name, dst_dir_fd=folder, follow_symlinks=False)
-                except FileExistsError:
-                    return _same_or_conflict(folder, root, path, data)
+                new = _link(temporary, below, name, folder)
+                if not new and read_at(folder, name, root / path) != data:
+                    found = "other content under this name"
+                    raise IntegrityError("STORE_CONFLICT", path=str(root / path), found=found)
                 os.fsync(folder)
-        finally:
-            with suppress(FileNotFoundError):
-                growing.unlink()
     except OSError as exc:
-        raise UnavailableError("WORKSPACE_WRITE", path=str(root / path), found=os.strerror(exc.errno or 0)) from exc
+        raise unwritable(root / path, exc) from exc
+    return new
+
+
+def _link(temporary: str, below: int, name: str, folder: int) -> bool:
+    try:
+        os.link(temporary, name, src_dir_fd=below, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        return False
     return True
 
 
-def _write_whole(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, _CREATE, 0o666)
+def unwritable(path: Path, error: OSError) -> UnavailableError:
+    """Return what a failure of the file system is to us, with the system's own words."""
+    return UnavailableError("WORKSPACE_WRITE", path=str(path), found=os.strerror(error.errno or 0))
+
+
+def read_at(folder: int, name: str, shown: Path) -> bytes:
+    """Return the bytes of file `name` in the open `folder`.
+
+    Raises:
+        SettingsError: it is a link, or something else that is no file (`WORKSPACE_LINK`).
+        OSError: it cannot be read.
+    """
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
-    except OSError:
-        with suppress(OSError):
-            path.unlink()
-        raise
+        descriptor = os.open(name, _READ, dir_fd=folder)
+    except OSError as exc:
+        if exc.errno not in _NOT_A_FILE:
+            raise
+        raise SettingsError("WORKSPACE_LINK", path=str(shown), found="a link, where a file must stand") from exc
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise SettingsError("WORKSPACE_LINK", path=str(shown), found="something that is no file")
+        parts = []
+        while part := os.read(descriptor, status.st_size + 1):
+            parts.append(part)
+        return b"".join(parts)
     finally:
         os.close(descriptor)
 
 
-def _same_or_conflict(folder: int, root: Path, path: str, data: bytes) -> bool:
-    existing = read_at(folder, path.rsplit("/", 1)[-1])
-    if existing != data:
-        raise IntegrityError("STORE_CONFLICT", path=str(root / path), found="other content under this name")
-    return False
+# --- temporary files ------------------------------------------------------------------------------------------------
 
 
-def read_at(folder: int, name: str) -> bytes:
-    """Return the bytes of file `name` in the open `folder`, never through a link. Raises `OSError`."""
+@contextmanager
+def _growing(folder: int) -> Iterator[tuple[str, int]]:
+    """Yield name and descriptor of a new, locked file in the open `folder`; afterwards the name is gone."""
+    name, descriptor = _new_file(folder)
+    try:
+        yield name, descriptor
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+        os.close(descriptor)
+
+
+def _new_file(folder: int) -> tuple[str, int]:
+    while True:
+        name = uuid.uuid4().hex
+        descriptor = os.open(name, _CREATE, 0o666, dir_fd=folder)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return name, descriptor
+        os.close(descriptor)  # a sweep took it between the two calls
+
+
+def sweep(folder: int) -> None:
+    """Remove the temporary files in the open `folder` whose writers are dead; what a living one holds stays."""
+    for name in os.listdir(folder):
+        if _TEMPORARY.fullmatch(name):
+            with suppress(OSError):  # another sweep was faster, or it is not ours to open
+                _remove_if_dead(folder, name)
+
+
+def _remove_if_dead(folder: int, name: str) -> None:
     descriptor = os.open(name, _READ, dir_fd=folder)
-    with os.fdopen(descriptor, "rb") as stream:
-        return stream.read()
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(descriptor)

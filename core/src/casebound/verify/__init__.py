@@ -1,6 +1,6 @@
 """Derives a package again from its own bytes, offline, and says what holds: consistency, not authorship.
 
-It needs the plugins whose protocols, rules and readers the package froze; neither a database, nor a provider, nor a clock.
+It needs the plugins whose protocols, rules and readers the package froze; no database, no provider and no clock.
 """
 
 from casebound.verify.verification import Verification, verify_package

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from casebound.canonical import JsonError, digest_of, escape_pointer, parse_json
+from casebound.canonical import JsonError, digest_of, file_name_of, first_difference, parse_json
 from casebound.contracts.base import Artifact
 from casebound.contracts.findings import VerificationFinding
-from casebound.errors import CaseboundError, IntegrityError
+from casebound.errors import CODES, IntegrityError
 from casebound.store.package import Package, parse_artifact
 
 A = TypeVar("A", bound=Artifact)
@@ -20,14 +19,23 @@ class Stop(Exception):
 
 
 class Evidence:
-    """Reads each file once, and collects findings. A file that is missing or broken is noted, then `Stop` is raised."""
+    """Holds the bytes of each file, read once, and collects findings.
+
+    A file that is missing or broken is noted, then `Stop` is raised. What no derivation has looked at by the end has no
+    place in the package: `unexplained` lists it.
+    """
 
     def __init__(self, root: Path) -> None:
-        self.package = Package(root)
-        self.paths = self.package.paths()
         self.findings: list[VerificationFinding] = []
-        self._bytes: dict[str, bytes] = {}
-        self._known = frozenset(self.paths)
+        self.folders: list[str] = []
+        self._bytes: dict[str, bytes | None] = {}
+        self._explained: set[str] = set()
+        for path, data in Package(root.resolve()).files():
+            if path.endswith("/"):
+                self.folders.append(path)
+            else:
+                self._bytes[path] = data
+        self.paths = list(self._bytes)
 
     def note(self, code: str, file: str, message: str, pointer: str = "") -> None:
         """Note something that does not hold, once."""
@@ -37,17 +45,31 @@ class Evidence:
 
     def has(self, path: str) -> bool:
         """Tell whether a file stands at `path`."""
-        return path in self._known
+        return path in self._bytes
+
+    def below(self, folder: str) -> list[str]:
+        """Return the path of every file below `folder`."""
+        return [path for path in self.paths if path.startswith(f"{folder}/")]
+
+    def content(self, path: str) -> bytes | None:
+        """Return the bytes at `path` for a look from outside; None where they cannot be had."""
+        return self._bytes.get(path)
 
     def data(self, path: str) -> bytes:
-        """Return the bytes at `path`. Raises `Stop` where there are none."""
-        if path not in self._bytes:
-            try:
-                self._bytes[path] = self.package.require(path)
-            except CaseboundError as exc:
-                self.note(exc.code, path, exc.found or exc.summary)
-                raise Stop from exc
-        return self._bytes[path]
+        """Return the bytes at `path`, which a derivation asks for. Raises `Stop` where there are none."""
+        self._explained.add(path)
+        data = self._bytes.get(path)
+        if data is None:
+            if path in self._bytes:
+                self.note("WORKSPACE_LINK", path, "a link, or something that is no file")
+            else:
+                self.note("STORE_MISSING", path, CODES["STORE_MISSING"].summary)
+            raise Stop
+        return data
+
+    def unexplained(self) -> list[str]:
+        """Return the path of every file that no derivation asked for."""
+        return [path for path in self.paths if path not in self._explained]
 
     def digest(self, path: str) -> str:
         """Return the digest of the bytes at `path`. Raises `Stop` where there are none."""
@@ -61,6 +83,13 @@ class Evidence:
             self.note(exc.code, path, f"{exc.summary}: {exc.found}", exc.pointer or "")
             raise Stop from exc
 
+    def addressed(self, path: str, model: type[A]) -> A:
+        """Return the artifact at `path`, whose name is its digest. Raises `Stop` where it is not."""
+        if file_name_of(self.digest(path)) != path.rpartition("/")[2]:
+            self.note("STORE_DIGEST", path, "it is not what its name says")
+            raise Stop
+        return self.load(path, model)
+
     def compare(self, path: str, derived: Artifact | bytes) -> bool:
         """Compare what stands at `path` with what was derived, byte for byte; note the first place that differs."""
         expected = derived if isinstance(derived, bytes) else derived.to_bytes()
@@ -70,7 +99,9 @@ class Evidence:
             return False
         if data == expected:
             return True
-        self.note("VERIFY_DERIVED", path, "it is not what follows from the files before it", _difference(data, expected))
+        self.note(
+            "VERIFY_DERIVED", path, "it is not what follows from the files before it", _difference(data, expected)
+        )
         return False
 
     def derived(self, path: str, derived: A) -> A:
@@ -91,26 +122,6 @@ def _shown(value: object) -> str:
 def _difference(data: bytes, expected: bytes) -> str:
     """Return the JSON pointer of the first difference; empty where the bytes are no JSON, or only written otherwise."""
     try:
-        return _first_difference(parse_json(data), parse_json(expected), "") or ""
+        return first_difference(parse_json(data), parse_json(expected)) or ""
     except JsonError as exc:
         return exc.pointer
-
-
-def _first_difference(found: Any, expected: Any, pointer: str) -> str | None:  # noqa: ANN401  # any JSON value
-    if type(found) is not type(expected):
-        return pointer
-    if isinstance(found, dict):
-        keys: Sequence[str] = sorted({*found, *expected})
-        for key in keys:
-            place = f"{pointer}/{escape_pointer(key)}"
-            if key not in found or key not in expected:
-                return place
-            if (deeper := _first_difference(found[key], expected[key], place)) is not None:
-                return deeper
-        return None
-    if isinstance(found, list):
-        for index, (one, other) in enumerate(zip(found, expected, strict=False)):
-            if (deeper := _first_difference(one, other, f"{pointer}/{index}")) is not None:
-                return deeper
-        return f"{pointer}/{min(len(found), len(expected))}" if len(found) != len(expected) else None
-    return None if found == expected else pointer

@@ -10,7 +10,7 @@ from casebound.contracts.case import Admission, Build, Case
 from casebound.contracts.interpretation import PackageIdentity
 from casebound.errors import CaseboundError
 from casebound.host import Host
-from casebound.intake.admit import read_again
+from casebound.intake.admission import case_id_of, read_again
 from casebound.intake.build import derive_case
 from casebound.research.enrichment import derive_facts, pairs_of
 from casebound.store import layout
@@ -33,6 +33,8 @@ def verify_report(evidence: Evidence, host: Host) -> ReportSteps | None:
     """
     identity = evidence.load(layout.PACKAGE, PackageIdentity)
     if not evidence.has(layout.ADMISSION):
+        for path in evidence.below("source"):
+            evidence.data(path)  # it is written first; the admission that binds it is still to come
         return None
     admission = evidence.load(layout.ADMISSION, Admission)
     evidence.expect(layout.PACKAGE, "/case_id", identity.case_id, admission.case_id)
@@ -42,18 +44,24 @@ def verify_report(evidence: Evidence, host: Host) -> ReportSteps | None:
     if (len(data), digest_of(data)) != (admission.size, admission.digest):
         evidence.note("STORE_DIGEST", stored, "it is not what admission.json says")
         raise Stop
-    if not evidence.has(layout.BUILD) or not evidence.has(layout.CASE):
+    if not evidence.has(layout.BUILD):
         return None
-    case = _case(evidence, host, admission, data)
+    build = evidence.load(layout.BUILD, Build)
+    if not evidence.has(layout.CASE):
+        return None
+    case = _case(evidence, host, admission, data, build)
     if not evidence.has(layout.FACTS):
+        for path in evidence.below(layout.ENTITY_CAPTURES):
+            evidence.addressed(path, EntityCapture)
         return None
     return ReportSteps(case, _facts(evidence, case))
 
 
-def _case(evidence: Evidence, host: Host, admission: Admission, data: bytes) -> Case:
-    build = evidence.load(layout.BUILD, Build)
+def _case(evidence: Evidence, host: Host, admission: Admission, data: bytes, build: Build) -> Case:
     try:
-        derived = derive_case(admission, read_again(data, admission, host.readers), build)
+        report = read_again(data, admission, host.readers)
+        evidence.expect(layout.ADMISSION, "/case_id", admission.case_id, case_id_of(report, admission.digest))
+        derived = derive_case(admission, report, build)
     except CaseboundError as exc:
         evidence.note(exc.code, layout.CASE, str(exc))
         raise Stop from exc
@@ -66,23 +74,13 @@ def _facts(evidence: Evidence, case: Case) -> Facts:
     asked = {(rule.name, number): rule for rule, number in pairs_of(case, stored.rules)}
     for digest in stored.captures:
         path = layout.entity_capture(digest)
-        if evidence.digest(path) != digest:
-            evidence.note("STORE_DIGEST", path, "it is not what its name says")
-            raise Stop
-        capture = evidence.load(path, EntityCapture)
+        capture = evidence.addressed(path, EntityCapture)
         captures[capture.rule.name, capture.entity_id] = capture
         evidence.expect(path, "/rule", capture.rule, asked.get((capture.rule.name, capture.entity_id)))
         evidence.expect(path, "/binding", capture.binding, stored.binding)
-    _no_stray_captures(evidence, f"{layout.ENTITY_CAPTURES}/", {layout.entity_capture(d) for d in stored.captures})
     try:
         derived = derive_facts(case, stored.binding, stored.rules, captures, stored.limits)
     except CaseboundError as exc:
         evidence.note(exc.code, layout.FACTS, str(exc))
         raise Stop from exc
     return evidence.derived(layout.FACTS, derived)
-
-
-def _no_stray_captures(evidence: Evidence, folder: str, known: set[str]) -> None:
-    for path in evidence.paths:
-        if path.startswith(folder) and path not in known:
-            evidence.note("VERIFY_EXTRA", path, "no search has this capture")

@@ -1,15 +1,16 @@
-"""One interpretation, derived again: requests, rule outcomes, plan, captures, candidates, assessment, context, answer."""
+"""One interpretation, derived again: requests, outcomes, plan, captures, candidates, assessment, context, answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from casebound.canonical import digest_of
 from casebound.contracts.capture import Capture
-from casebound.contracts.interpretation import InterpretationInput
+from casebound.contracts.interpretation import Event, InterpretationInput
 from casebound.contracts.plan import Candidates, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
+from casebound.errors import PluginError
 from casebound.frozen import find_protocol, find_rules
 from casebound.host import Host
 from casebound.interpretation.context import derive_context
@@ -19,13 +20,21 @@ from casebound.research.capture_check import contradictions
 from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
 from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
-from casebound.store.events import EventLog
+from casebound.specs import PromptProtocol, Validator
 from casebound.store.layout import Revision
 from casebound.verify.attempt_steps import verify_stage
 from casebound.verify.evidence import Evidence, Stop
 from casebound.verify.report_steps import ReportSteps
 
 Reply = dict[str, object]
+
+
+def verify_events(evidence: Evidence, revision: Revision) -> None:
+    """Verify that every event can be read and none is missing. Raises `Stop`."""
+    for place, path in enumerate(evidence.below(revision.events)):
+        evidence.load(path, Event)
+        if path != revision.event(place + 1):
+            evidence.note("STORE_MISSING", revision.event(place + 1), "an event is missing before a later one")
 
 
 def verify_revision(evidence: Evidence, host: Host, report: ReportSteps, revision: Revision) -> None:
@@ -35,8 +44,9 @@ def verify_revision(evidence: Evidence, host: Host, report: ReportSteps, revisio
         Stop: the rest cannot be derived; why is noted.
         PluginError: a protocol or rule that it froze is not installed.
     """
-    EventLog(evidence.package, revision).all()
     if not evidence.has(revision.input):
+        if evidence.has(revision.resolution_input):
+            evidence.load(revision.resolution_input, ResolutionInput)  # it is written first
         return
     input_ = evidence.load(revision.input, InterpretationInput)
     _Steps(evidence, host, revision, input_).run(StageFacts(report.case, report.facts))
@@ -63,7 +73,12 @@ class _Steps:
         """Return the facts with everything that was resolved; None where resolution is not finished."""
         evidence, revision = self._evidence, self._revision
         frozen = evidence.load(revision.resolution_input, ResolutionInput)
-        evidence.expect(revision.input, "/resolution_input", self._input.resolution_input, evidence.digest(revision.resolution_input))
+        evidence.expect(
+            revision.input,
+            "/resolution_input",
+            self._input.resolution_input,
+            evidence.digest(revision.resolution_input),
+        )
         evidence.expect(revision.resolution_input, "/case_digest", frozen.case_digest, self._input.case_digest)
         evidence.expect(revision.resolution_input, "/facts_digest", frozen.facts_digest, self._input.facts_digest)
         for number, protocol in enumerate(frozen.protocols):
@@ -82,23 +97,23 @@ class _Steps:
         assert plan is not None  # noqa: S101  # derived by the caller
         assert frozen is not None  # noqa: S101  # loaded by the caller
         if not evidence.has(revision.candidates):
+            for path in evidence.below(revision.captures):
+                self._capture(path, evidence.addressed(path, Capture), frozen)
             return None
         stored = evidence.load(revision.candidates, Candidates)
+        if len(stored.searches) != len(plan.searches):
+            evidence.note(
+                "VERIFY_DERIVED", revision.candidates, "it has not one entry a search of the plan", "/searches"
+            )
+            raise Stop
         captures = []
-        for listed, (catalog, term) in zip(stored.searches, queries(plan, frozen), strict=False):
+        for listed, (catalog, term) in zip(stored.searches, queries(plan, frozen), strict=True):
             path = revision.capture(listed.capture)
-            if evidence.digest(path) != listed.capture:
-                evidence.note("STORE_DIGEST", path, "it is not what its name says")
-                raise Stop
-            capture = evidence.load(path, Capture)
+            capture = evidence.addressed(path, Capture)
             self._capture(path, capture, frozen)
             evidence.expect(path, "/catalog", capture.catalog, catalog)
             evidence.expect(path, "/term", capture.term, term)
             captures.append(capture)
-        known = {revision.capture(listed.capture) for listed in stored.searches}
-        for path in evidence.paths:
-            if path.startswith(f"{revision.captures}/") and path not in known:
-                evidence.note("VERIFY_EXTRA", path, "no search has this capture")
         candidates = evidence.derived(revision.candidates, derive_candidates(plan, captures))
         return replace(facts, captures=tuple(captures), candidates=candidates)
 
@@ -124,7 +139,7 @@ class _Steps:
 
     def _interpretation(self, facts: StageFacts) -> None:
         evidence, revision = self._evidence, self._revision
-        protocol = find_protocol(self._host, self._input.policy("interpretation").protocol)
+        protocol, _ = self._plugins("interpretation")
         if not evidence.has(revision.context):
             return
         context = evidence.derived(revision.context, derive_context(facts, self._input, protocol))
@@ -142,14 +157,23 @@ class _Steps:
 
     # --- what both share --------------------------------------------------------------------------------------------
 
+    def _plugins(self, stage: str) -> tuple[PromptProtocol, Sequence[Validator]]:
+        """Return the protocol and the rules that the case froze for a stage. Raises `Stop` where one is missing."""
+        policy = self._input.policy(stage)
+        try:
+            return find_protocol(self._host, policy.protocol), find_rules(self._host, policy)
+        except PluginError as exc:
+            place = f"/stages/{self._input.stages.index(policy)}"
+            self._evidence.note(exc.code, self._revision.input, f"{exc.found}; install {exc.expected}", place)
+            raise Stop from exc
+
     def _context(self, stage: str, facts: StageFacts) -> Mapping[str, object]:
-        return find_protocol(self._host, self._input.policy(stage).protocol).context(facts)
+        return self._plugins(stage)[0].context(facts)
 
     def _accepted(self, stage: str, context: Mapping[str, object], artifact: str) -> Reply | None:
-        """Verify every attempt of a stage and return the accepted reply; None where there is none, or no artifact yet."""
-        policy = self._input.policy(stage)
-        protocol, rules = find_protocol(self._host, policy.protocol), find_rules(self._host, policy)
-        reply = verify_stage(self._evidence, self._revision, policy, protocol, rules, context)
+        """Verify every attempt of a stage; return the accepted reply, None where there is none or no artifact yet."""
+        protocol, rules = self._plugins(stage)
+        reply = verify_stage(self._evidence, self._revision, self._input.policy(stage), protocol, rules, context)
         exists = self._evidence.has(artifact)
         if exists and reply is None:
             self._evidence.note("VERIFY_DERIVED", artifact, f"no attempt of stage {stage} was accepted")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,13 +11,12 @@ from typing import Literal
 from casebound.contracts.findings import VerificationFinding
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host
-from casebound.progress import derive_progress
 from casebound.store import layout
 from casebound.store.layout import Revision
 from casebound.verify.evidence import Evidence, Stop
 from casebound.verify.report_steps import verify_report
-from casebound.verify.revision_steps import verify_revision
-from casebound.verify.sealing import verify_files
+from casebound.verify.revision_steps import verify_events, verify_revision
+from casebound.verify.sealing import verify_explained, verify_files
 
 Answer = Literal["holds", "does_not_hold", "unfinished"]
 
@@ -58,34 +59,43 @@ def verify_package(root: Path, host: Host) -> Verification:
     if not (root / layout.PACKAGE).exists() and not (root / layout.ADMISSION).exists():
         raise SettingsError("PACKAGE_UNREADABLE", path=str(root), found="no package.json")
     evidence = Evidence(root)
-    numbers = sorted({int(path.split("/")[2]) for path in evidence.paths if _in_interpretation(path)})
-    revisions = [Revision(number) for number in numbers]
+    revisions = [Revision(number) for number in _numbers([*evidence.paths, *evidence.folders])]
     verify_files(evidence, revisions)
-    try:
+    with _guarded(evidence, layout.PACKAGE):
         report = verify_report(evidence, host)
-        if report is not None:
-            for revision in revisions:
-                _guarded(evidence, host, report, revision)
-    except Stop:
-        pass  # what is wrong is noted; what depends on it cannot be derived
-    return Verification(str(root), _answer(evidence), tuple(evidence.findings), len(evidence.paths))
+        for place, revision in enumerate(revisions):
+            if revision.number != place + 1 or any(not evidence.has(before.seal) for before in revisions[:place]):
+                evidence.note(
+                    "VERIFY_EXTRA", revision.folder, "an interpretation before it is missing, or not finished"
+                )
+            with _guarded(evidence, revision.input):
+                verify_events(evidence, revision)
+                if report is not None:
+                    verify_revision(evidence, host, report, revision)
+    if not evidence.findings:
+        verify_explained(evidence)
+    return Verification(str(root), _answer(evidence, revisions), tuple(evidence.findings), len(evidence.paths))
 
 
-def _guarded(evidence: Evidence, host: Host, report: object, revision: Revision) -> None:
+@contextmanager
+def _guarded(evidence: Evidence, file: str) -> Iterator[None]:
+    """Turn whatever a derivation ends with into a finding about `file`: a package is data, and may hold anything."""
     try:
-        verify_revision(evidence, host, report, revision)  # type: ignore[arg-type]  # the caller has it from verify_report
+        yield
     except Stop:
-        pass  # noted; another revision may still hold
+        pass  # what is wrong is noted; what depends on it cannot be derived, another revision may still hold
     except CaseboundError as exc:
-        evidence.note(exc.code, exc.path or revision.folder, str(exc), exc.pointer or "")
+        evidence.note(exc.code, file, str(exc), exc.pointer or "")
+    except Exception as exc:  # noqa: BLE001  # a protocol of a plugin may raise anything at what it did not expect
+        evidence.note("VERIFY_FAILED", file, f"what follows cannot be derived ({type(exc).__name__})")
 
 
-def _in_interpretation(path: str) -> bool:
-    parts = path.split("/")
-    return len(parts) > 3 and path.startswith(layout.INTERPRETATIONS + "/") and parts[2].isdecimal()
+def _numbers(paths: Iterable[str]) -> list[int]:
+    parts = (path.split("/") for path in paths if path.startswith(layout.INTERPRETATIONS + "/"))
+    return sorted({int(part[2]) for part in parts if len(part) > 3 and part[2].isdecimal()})
 
 
-def _answer(evidence: Evidence) -> Answer:
+def _answer(evidence: Evidence, revisions: Sequence[Revision]) -> Answer:
     if evidence.findings:
         return "does_not_hold"
-    return "holds" if derive_progress(evidence.package).state == "interpreted" else "unfinished"
+    return "holds" if revisions and evidence.has(revisions[-1].seal) else "unfinished"

@@ -18,7 +18,7 @@ from casebound_llm_offline.lexicon import (
     STOP_WORDS,
 )
 from casebound_llm_offline.match import EXACT, PART, TYPO, Text
-from casebound_llm_offline.text import HAN, bare, fold, is_lower, languages, tokens
+from casebound_llm_offline.text import HAN, fold, is_lower, languages, tokens
 
 if TYPE_CHECKING:
     from casebound_llm_offline.assess import Found, Key
@@ -67,7 +67,17 @@ def judge(found: Iterable[Found], texts: Mapping[str, Text]) -> dict[Key, Verdic
             known = verdicts.get(key)
             if known is None or (known.status == "ambiguous" and verdict.status == "selected" and level == EXACT):
                 verdicts[key] = verdict
-    return verdicts
+    return _without_short_forms(verdicts)
+
+
+def _without_short_forms(verdicts: dict[Key, Verdict]) -> dict[Key, Verdict]:
+    """Drop a name that ends a selected longer name of its type: the text most likely shortens the longer one."""
+    longer = {(key[0], fold(verdict.name)) for key, verdict in verdicts.items() if verdict.status == "selected"}
+    return {
+        key: verdict
+        for key, verdict in verdicts.items()
+        if not any(key[0] == kind and name.endswith(" " + fold(verdict.name)) for kind, name in longer)
+    }
 
 
 def _style(texts: Mapping[str, Text]) -> Style:
@@ -113,7 +123,7 @@ def _fit(entity_type: str, places: list[Found]) -> float:
 
 
 def _stands_alone(place: Found) -> bool:
-    """Tell whether no neighbouring word in upper case belongs to the name that the text begins or ends."""
+    """Tell whether no neighbouring word in upper case belongs to the name that the text begins."""
     marked = any(char in place.shown for char in "'’-") or " " in place.shown
     return marked and not place.around.upper_beside
 
@@ -128,13 +138,21 @@ def _is_meant(place: Found, fits: dict[str, float], level: int, style: Style) ->
         return False
     before = place.around.before[0] if place.around.before else ""
     scenery = all(kind_of(kind) == "object" for kind in fits)
-    if before in LOCATIVE and not label and (scenery or len(words) == 1):
+    if _is_located(place.around.before) and not label and (scenery or len(words) == 1 or level < EXACT):
         return False
     if len(words) > 1 and place.source in style.lower_only and not label:
-        return not DETERMINERS & set(place.around.before[:2])
+        cued = max(place.around.clue(kind) for kind in fits) >= 1.0
+        return cued or not DETERMINERS & set(place.around.before[:2])
     if len(words) > 1:
         return any(word.upper for word in words) or label
     return _is_single_meant(place, words[0].key, before, label, level, style)
+
+
+def _is_located(before: list[str]) -> bool:
+    """Tell whether a word for a place, with or without an article, stands right before."""
+    return bool(before) and (
+        before[0] in LOCATIVE or (before[0] in ARTICLES and before[1:2] != [] and before[1] in LOCATIVE)
+    )
 
 
 def _is_single_meant(place: Found, word: str, before: str, label: bool, level: int, style: Style) -> bool:

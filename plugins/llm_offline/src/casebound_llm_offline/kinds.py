@@ -70,7 +70,7 @@ class Context:
                 score = max(score, (LABEL, LABEL * 0.75, 1.5)[place])
         if self.after and self.after[0] in labels:
             score = max(score, LABEL * 0.6)
-        near = self.left[-5:].rstrip("“\"「【《『 ：:")
+        near = self.left[-5:].rstrip('“"「【《『 ：:')
         if any(near.endswith(label) for label in labels if HAN.match(label)):
             score = LABEL
         return score
@@ -109,7 +109,7 @@ def _first_clause(text: str) -> str:
 
 
 def shape(name: str, kind: str | None) -> float:
-    """Return how well the shape of a name fits a kind, -0.6 to 0.6: tasks read like titles, agents like proper names."""
+    """Return how well a name's shape fits a kind, -0.6 to 0.6: tasks read like titles, agents like proper names."""
     words = [token.key for token in tokens(name)]
     joined = sum(1 for word in words if word in CONNECTORS and word not in AND_WORDS)
     title = bool(re.search(r"[!?…]|\.\.\.|: ", name)) or (joined > 0 and len(words) > 3)

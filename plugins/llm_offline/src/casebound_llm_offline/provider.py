@@ -1,4 +1,4 @@
-"""The provider: it parses the user message, asks the rule set of the stage, and reports zero tokens, which is measured."""
+"""The provider: it asks the rules of the stage, and reports zero tokens, which is measured: there are none."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class OfflineProvider:
                 hint="install a plugin that offers rules for this stage, or use another provider",
             )
         text = canonical_bytes(answer(_parsed(request))).decode()
-        return NativeReply(status=200, body=canonical_bytes({"text": text, "usage": {"input_tokens": 0, "output_tokens": 0}}))
+        return NativeReply(
+            status=200, body=canonical_bytes({"text": text, "usage": {"input_tokens": 0, "output_tokens": 0}})
+        )
 
     def read(self, native: NativeReply) -> ModelReply:
         """Return the text and the zero usage that `send` wrote down.

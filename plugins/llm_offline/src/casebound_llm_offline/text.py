@@ -20,7 +20,7 @@ _LIGATURES = str.maketrans({"œ": "oe", "æ": "ae", "ß": "ss", "ё": "е", "ø"
 
 
 def fold(text: str) -> str:
-    """Return what the literal look-up compares: NFC, each code point in lower case where that is one code point, NFC."""
+    """Return what a literal look-up compares: NFC, lower case where that is one code point, NFC again."""
     composed = unicodedata.normalize("NFC", text)
     if composed.isascii():
         return composed.lower()
@@ -74,7 +74,7 @@ def bare(key: str) -> str:
 
 
 def languages(texts: list[str], words: dict[str, frozenset[str]], limit: int = 20000) -> dict[str, float]:
-    """Return how much of the function words belongs to each language, `zh` for Han script; empty where nothing shows."""
+    """Return each language's share of the function words, `zh` for Han script; empty where nothing shows."""
     counts = dict.fromkeys((*words, "zh"), 0)
     left = limit
     for text in texts:

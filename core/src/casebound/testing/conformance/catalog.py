@@ -47,6 +47,7 @@ _SPELLINGS = [
     ("ΚΌΜΒΟΣ", "κόμβοσ"),
     ("STRAßE", "straße"),
     ("élan", "E\u0301LAN"),
+    ("J\u030c", "\u01f0"),
     ("\u212aernel", "KERNEL"),
     ("\u212bngstr", "ångstr"),
     ("a\u037eb", "A;B"),

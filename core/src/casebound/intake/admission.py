@@ -28,6 +28,7 @@ _WIDE_BOMS = {
 }
 _BINARY_BYTE = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 _BINARY_CHARACTER = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,99}")
 _CHUNK = 1 << 20
 
@@ -53,10 +54,10 @@ def read_report(path: Path, max_bytes: int) -> bytes:
 
 
 def check_size(size: int, max_bytes: int, *, path: str | None = None) -> None:
-    """Refuse a report of `size` bytes or more that is larger than allowed. Raises `REPORT_TOO_LARGE`."""
+    """Refuse a report of `size` bytes (so far) that is larger than allowed. Raises `REPORT_TOO_LARGE`."""
     if size > max_bytes:
         raise SettingsError(
-            "REPORT_TOO_LARGE", path=path, found=f"{size} bytes or more", expected=f"at most {max_bytes} bytes"
+            "REPORT_TOO_LARGE", path=path, found=f"at least {size} bytes", expected=f"at most {max_bytes} bytes"
         )
 
 
@@ -84,7 +85,7 @@ def admit(
     reader = choose_reader(name, readers)
     report = read_text(decode_report(data, name=name), reader, name=name)
     digest = digest_of(data)
-    case_id = report.case_id if report.case_id is not None else "c-" + digest.removeprefix("sha256:")[:16]
+    case_id = case_id_of(report, digest)
     admission = Admission(
         case_id=_safe_name(case_id, "the id in the report", name),
         package_id=_safe_name(case_id if package_id is None else package_id, "the package id", name),
@@ -94,6 +95,11 @@ def admit(
         digest=digest,
     )
     return admission, report
+
+
+def case_id_of(report: Report, digest: str) -> str:
+    """Return the id that the report names, or one made of its bytes' digest."""
+    return report.case_id if report.case_id is not None else "c-" + digest.removeprefix("sha256:")[:16]
 
 
 def choose_reader(name: str, readers: Sequence[ReportReader]) -> ReportReader:
@@ -189,9 +195,7 @@ def check_duplicate(admission: Admission, existing: Iterable[Admission]) -> Admi
     for known in existing:
         if known.digest == admission.digest and (known.package_id == admission.package_id or not fresh):
             same.append(known)
-        elif known.package_id.lower() == folder or (
-            known.case_id == admission.case_id and known.digest != admission.digest and not fresh
-        ):
+        elif known.package_id.lower() == folder or (known.case_id == admission.case_id and not fresh):
             others.append(known)
     if others and not same:
         known = min(others, key=lambda other: other.package_id)
@@ -223,9 +227,11 @@ def _safe_name(text: str, what: str, name: str) -> str:
 
 
 def _base_name(name: str) -> str:
-    """Return the last part of a path, the same on every system; bytes that are no text become visible escapes."""
-    base = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    return base.encode("utf-8", "backslashreplace").decode("utf-8")
+    """Return the last part of a path, the same on every system; bytes that are no text become U+FFFD.
+
+    The base name of a base name is itself, so that `verify` may admit the same bytes again by what the admission says.
+    """
+    return _SURROGATE.sub("\ufffd", name.replace("\\", "/").rstrip("/").rpartition("/")[2])
 
 
 def _place(data: bytes, at: int) -> str:
