@@ -1,4 +1,4 @@
-"""Canonical JSON has one form only, which a second implementation gives too; what has none is refused with its place."""
+"""Canonical JSON has one form only, which a second implementation gives too; what has none is refused."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import example, given
-from hypothesis import strategies as st
-
 from casebound.canonical import JsonError, canonical_bytes, digest_of, first_difference, parse_json, resolve_pointer
 from casebound.errors import ContractError
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 doubtful = st.sampled_from(

@@ -8,9 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.case import Admission
 from casebound.contracts.model_call import ModelReply
@@ -18,6 +15,8 @@ from casebound.errors import CaseboundError, IntegrityError, SettingsError, Unav
 from casebound.store import Package, Workspace
 from casebound.store.lock import exclusive
 from casebound.testing.faults import start_child, wait_for
+from hypothesis import given
+from hypothesis import strategies as st
 
 PATH = "analysis/interpretations/0001/plan.json"
 
@@ -75,7 +74,7 @@ def test_sixteen_processes_that_write_one_path_leave_one_whole_file(package: Pac
 
 def test_a_reader_sees_the_whole_file_or_none(package: Package) -> None:
     whole = b"x" * 3_000_000
-    child = start_child(lambda: package.create(PATH, whole) and 0)
+    child = start_child(lambda: 0 if package.create(PATH, whole) else 1)
     seen = package.read(PATH)
     while seen is None:
         seen = package.read(PATH)
@@ -129,10 +128,14 @@ def test_a_link_at_any_component_is_refused_and_nothing_is_written_behind_it(
     place = tmp_path / component
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(target)
-    with pytest.raises(SettingsError, match="WORKSPACE_LINK") as raised:
+
+    def write() -> None:
         if not ready:
             workspace.prepare()
         workspace.package("c-1").create(PATH, b"ours")
+
+    with pytest.raises(SettingsError, match="WORKSPACE_LINK") as raised:
+        write()
     assert str(place) in str(raised.value)
     assert [path.read_bytes() for path in outside.rglob("*")] == ([b"theirs"] if target.is_file() else [])
     assert place.is_symlink()

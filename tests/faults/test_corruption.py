@@ -1,4 +1,4 @@
-"""Whatever is changed in a finished package, `verify` finds it, and names the file; what is unfinished is told apart."""
+"""Whatever is changed in a finished package, `verify` finds and names it; what is unfinished is told apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from casebound.canonical import canonical_bytes, digest_of, resolve_pointer
 from casebound.errors import SettingsError
 from casebound.host import Host

@@ -133,7 +133,7 @@ class Pipeline:
         return fetched
 
     def _fetch(self, case: Case, kept: Sequence[EntityCapture]) -> tuple[Facts, Sequence[EntityCapture]]:
-        """Return the facts and the captures that they rest on; what is `kept` from a run that ended early is not asked again."""
+        """Return the facts and their captures; what a run that ended early has `kept` is not asked for again."""
         types = {entity.type for entity in case.entities}
         rules = [rule for rule in self.bound.enrichments if rule.entity_type in types]
         if not rules:

@@ -58,11 +58,11 @@ def wait_for(child: int) -> int:
 @contextmanager
 def watch(point: Point) -> Iterator[None]:
     """Call `point` with the name of each place that a run passes where files are made."""
-    create_file, link = package_module.create_file, write_module._link
+    create_file, link = vars(package_module)["create_file"], write_module._link
 
     def watched_create(root: Path, path: str, data: bytes, *, tmp: str) -> bool:
         point(f"before {path}")
-        new = create_file(root, path, data, tmp=tmp)
+        new: bool = create_file(root, path, data, tmp=tmp)
         point(f"behind {path}")
         return new
 
@@ -70,11 +70,11 @@ def watch(point: Point) -> Iterator[None]:
         point(f"before the name {name}")
         return link(temporary, below, name, folder)
 
-    package_module.create_file, write_module._link = watched_create, watched_link
+    vars(package_module)["create_file"], write_module._link = watched_create, watched_link
     try:
         yield
     finally:
-        package_module.create_file, write_module._link = create_file, link
+        vars(package_module)["create_file"], write_module._link = create_file, link
 
 
 @dataclass(slots=True)

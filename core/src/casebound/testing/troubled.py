@@ -1,7 +1,7 @@
 """A case that goes through everything: corrections, an outage of the model server, an ambiguous name, enrichment.
 
-`TroubledCase.advance` takes it forward from whatever is on disk, as an operator would: `resolve`, and `resume` where the
-case is blocked. Its accepted files are the same however often it is interrupted.
+`TroubledCase.advance` takes it forward from whatever is on disk, as an operator would: `resolve`, and `resume` where
+the case is blocked. Its accepted files are the same however often it is interrupted.
 """
 
 from __future__ import annotations
