@@ -72,7 +72,6 @@ def test_help_imports_the_parser_and_no_command():
         "casebound.cli.program",
         "casebound.commands",
         "casebound.errors",
-        "casebound.text",
     }
 
 

@@ -151,7 +151,7 @@ class Pipeline:
         bindings = [capture.binding for capture in captures.values()]
         self.refuse_change([text for binding in bindings for text in changed(bindings[0], binding)])
         by_pair = {(rule.name, number): captures[rule, number] for rule, number in pairs}
-        facts = derive_facts(case, bindings[0], frozen, by_pair, query_limits(self.bound))
+        facts = derive_facts(case, bindings[0], frozen, by_pair, query_limits(self.bound, ENTITY_ROWS))
         return facts, [captures[pair] for pair in pairs]
 
     def refuse_change(self, differences: Sequence[str]) -> None:
