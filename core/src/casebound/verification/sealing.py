@@ -9,7 +9,7 @@ from contextlib import suppress
 from casebound.canonical import digest_of
 from casebound.contracts.interpretation import Seal
 from casebound.store.layout import INTERPRETATIONS, STAGES_OF_RESOLUTION, Revision, is_sealed
-from casebound.verify.evidence import Evidence, Stop
+from casebound.verification.evidence import Evidence, Stop
 
 _CAPTURE = r"captures/sha256-[0-9a-f]{64}\.json"
 _ATTEMPTS = r"attempts/({0})-[0-9]{{4,}}/((request|native|reply|outcome)\.json|native\.bin)"
