@@ -45,7 +45,7 @@ from casebound.research.catalog import CatalogSource, open_source
 from casebound.research.enrichment import derive_facts, pairs_of
 from casebound.research.snapshot import changed
 from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
-from casebound.resolution.freeze import changed_settings, freeze_resolution, query_limits
+from casebound.resolution.freeze import changed_settings, freeze_resolution
 from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
 from casebound.settings import database_url
@@ -151,8 +151,8 @@ class Pipeline:
         bindings = [capture.binding for capture in captures.values()]
         self.refuse_change([text for binding in bindings for text in changed(bindings[0], binding)])
         by_pair = {(rule.name, number): captures[rule, number] for rule, number in pairs}
-        facts = derive_facts(case, bindings[0], frozen, by_pair, query_limits(self.bound))
-        return facts, [captures[pair] for pair in pairs]
+        in_order = [captures[pair] for pair in pairs]
+        return derive_facts(case, bindings[0], frozen, by_pair, in_order[0].limits), in_order
 
     def refuse_change(self, differences: Sequence[str]) -> None:
         """Raise `BINDING_CHANGED` where the settings are not those that an unfinished case froze."""
