@@ -72,6 +72,14 @@ def test_only_the_cited_source_that_holds_the_term_is_its_mention():
     assert derive_plan(facts, reply).reply == reply
 
 
+def test_a_comment_of_the_report_is_never_a_mention():
+    """No such plan passes the rules; should one ever, nothing is grounded there."""
+    facts = facts_of("selected")
+    assert any(source.id == "S0004" and "mail-relay" in facts.case.text_of(source) for source in facts.case.sources)
+    reply = {"searches": [{**facts.plan.searches[0], "term": "mail-relay", "source_ids": ["S0004"]}]}
+    assert derive_plan(facts, reply).groundings[0].mentions == ()
+
+
 @pytest.mark.spec("A-070", "A-072")
 @pytest.mark.parametrize("situation", RESOLVED)
 def test_candidates_index_every_row_of_every_capture(situation):
