@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import statistics
 import tempfile
 import time
 
@@ -12,7 +13,8 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.solver import generate
 
-SAMPLES = 60
+SAMPLES = 300
+ROUNDS = 9
 
 
 def output() -> ModelOutput:
@@ -36,4 +38,12 @@ def run(samples: int) -> float:
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
     run(3)
-    print(json.dumps({"cpu_ms_per_three_samples": round(run(SAMPLES) * 3000 / SAMPLES, 2), "samples": SAMPLES}))
+    alone = statistics.median(run(3) for _ in range(ROUNDS)) * 1000
+    print(
+        json.dumps(
+            {
+                "cpu_ms_of_an_evaluation_of_three_samples": round(alone, 2),
+                "cpu_ms_per_three_samples_of_a_long_evaluation": round(run(SAMPLES) * 3000 / SAMPLES, 2),
+            }
+        )
+    )

@@ -125,6 +125,7 @@ class Project:
         """
         self._check_phase(stop_after)
         package = self.workspace.find(case)
+        self.workspace.prepare()
         with exclusive(package):
             progress = derive_progress(package)
             if progress.state == "review":

@@ -265,6 +265,7 @@ register_codes(
             ("STORE_VERSION", "the package has a format that this release does not know", "use a newer release of casebound"),
             ("VERIFY_DERIVED", "a file is not what follows from the files before it", "restore it from a copy"),
             ("VERIFY_BINDING", "a field does not bind what it must bind", "restore the file from a copy"),
+            ("VERIFY_FAILED", "what should follow from a file cannot be derived", "restore the package from a copy"),
             ("VERIFY_EXTRA", "a file stands where none may stand", "move it out of the package"),
         ),
         *_rows(

@@ -133,7 +133,7 @@ class Pipeline:
         return fetched
 
     def _fetch(self, case: Case, kept: Sequence[EntityCapture]) -> tuple[Facts, Sequence[EntityCapture]]:
-        """Return the facts and the captures that they rest on; what is `kept` from a run that ended early is not asked again."""
+        """Return the facts and their captures; what a run that ended early has `kept` is not asked for again."""
         types = {entity.type for entity in case.entities}
         rules = [rule for rule in self.bound.enrichments if rule.entity_type in types]
         if not rules:
@@ -151,8 +151,8 @@ class Pipeline:
         bindings = [capture.binding for capture in captures.values()]
         self.refuse_change([text for binding in bindings for text in changed(bindings[0], binding)])
         by_pair = {(rule.name, number): captures[rule, number] for rule, number in pairs}
-        in_order = [captures[pair] for pair in pairs]
-        return derive_facts(case, bindings[0], frozen, by_pair, in_order[0].limits), in_order
+        facts = derive_facts(case, bindings[0], frozen, by_pair, query_limits(self.bound, ENTITY_ROWS))
+        return facts, [captures[pair] for pair in pairs]
 
     def refuse_change(self, differences: Sequence[str]) -> None:
         """Raise `BINDING_CHANGED` where the settings are not those that an unfinished case froze."""

@@ -52,9 +52,9 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """Return the documented keys; `error` and `retry_at` only where there are any."""
         line: dict[str, Any] = {
-            "report": self.report,
+            "report": _showable(self.report),
             "case_id": self.case_id,
-            "package": self.package,
+            "package": _showable(self.package),
             "state": self.state,
             "code": self.code,
             "resolver": self.resolver,
@@ -64,7 +64,7 @@ class Result:
             "tokens": dict(self.tokens or {"input": None, "output": None}),
         }
         if self.error:
-            line["error"] = self.error
+            line["error"] = _showable(self.error)
         if self.retry_at:
             line["retry_at"] = self.retry_at
         return line
@@ -81,6 +81,11 @@ class Result:
             return 0
         row = None if self.state in WAITING or self.code is None else CODES.get(self.code)
         return row.exit_status if row else 1
+
+
+def _showable(text: str | None) -> str | None:
+    """Return text whose bytes may come from a file name: what is no UTF-8 in it becomes an escape."""
+    return text if text is None else text.encode("utf-8", "backslashreplace").decode()
 
 
 def common_exit_status(statuses: Iterable[int]) -> int:
@@ -122,7 +127,10 @@ def load_stage_facts(package: Package, revision: Revision) -> StageFacts | None:
     candidates = package.load_if(revision.candidates, Candidates)
     return StageFacts(
         case=case,
-        facts=facts or Facts(case_digest="sha256:" + "0" * 64, binding=None, rules=(), limits=None, captures=(), sources=(), facts=()),
+        facts=facts
+        or Facts(
+            case_digest="sha256:" + "0" * 64, binding=None, rules=(), limits=None, captures=(), sources=(), facts=()
+        ),
         resolution=package.load_if(revision.resolution_input, ResolutionInput),
         plan=package.load_if(revision.plan, Plan),
         captures=load_captures(package, revision, candidates) if candidates else (),

@@ -26,14 +26,17 @@ def search(term, *rows, kind="host", locale=False, truncated=False, role="partic
     }
 
 
-def context(texts, searches, known=()):
+def context(texts, searches, known=(), cited=()):
     sources = [
         {"id": f"S{number:04}", "kind": "title" if number == 1 else "observation", "text": text}
         for number, text in enumerate(texts, 1)
     ]
     return {
         "sources": sources,
-        "entities": [],
+        "entities": [
+            {"id": f"E{number:04}", "type": kind, "canonical_id": each, "source_ids": ["S0001"]}
+            for number, (kind, each) in enumerate(cited, 1)
+        ],
         "known_names": [
             {"entity": "E0001", "type": "task", "id": "1", "name": name, "fact": "F0001"} for name in known
         ],
@@ -58,18 +61,19 @@ def context(texts, searches, known=()):
     }
 
 
-def judged(texts, *searches, known=()):
+def judged(texts, *searches, known=(), cited=()):
     """Return the resolutions, once the protocol's own schema and rules have nothing against them."""
-    asked = context(texts, searches, known)
+    asked = context(texts, searches, known, cited)
     reply = answer(PROTOCOL.request(asked, None).user)
     assert not list(Draft202012Validator(PROTOCOL.response_schema(asked)).iter_errors(reply))
     assert [finding for rule in VALIDATORS for finding in rule.check(reply, asked)] == []
     return reply["resolutions"]
 
 
-def outcome(texts, *searches, known=()):
+def outcome(texts, *searches, known=(), cited=()):
     return [
-        each["entity"]["id"] if each["entity"] else each["status"] for each in judged(texts, *searches, known=known)
+        each["entity"]["id"] if each["entity"] else each["status"]
+        for each in judged(texts, *searches, known=known, cited=cited)
     ]
 
 
@@ -91,6 +95,23 @@ def test_the_longest_name_at_a_place_wins():
 def test_a_name_of_several_ids_is_ambiguous():
     rows = [("1", "Copper Relay"), ("2", "Copper Relay")]
     assert outcome(["Down", "The Copper Relay hums."], search("Copper Relay", *rows)) == ["ambiguous"]
+
+
+def test_an_id_that_the_report_cites_settles_a_shared_name():
+    rows = [("1", "Copper Relay"), ("2", "Copper Relay")]
+    text = ["host 2 is down", "The Copper Relay hums."]
+    assert outcome(text, search("Copper Relay", *rows), cited=[("host", "2")]) == ["2"]
+    assert outcome(text, search("Copper Relay", *rows), cited=[("task", "2")]) == ["ambiguous"]
+
+
+def test_only_one_entity_is_the_subject():
+    text = ["Copper Relay", "The host Copper Relay hums, the task Copper Relays Cleaning is open."]
+    found = judged(
+        text,
+        search("Copper Relay", ("1", "Copper Relay"), role="affected_subject"),
+        search("Copper Relay", ("7", "Copper Relays Cleaning"), kind="task", role="affected_subject"),
+    )
+    assert [(each["entity"]["id"], each["role"]) for each in found] == [("1", "affected_subject"), ("7", "participant")]
 
 
 def test_truncated_search_cannot_select():
@@ -139,13 +160,13 @@ def test_types_that_nothing_tells_apart_stay_ambiguous():
 @pytest.mark.parametrize(
     ("text", "term", "name"),
     [
-        ("Yesterday Stinky Ignatz left.", "Ignatz", '"Stinky" Ignatz'),
-        ("Es liegt an Jorn Œil-des-cieux.", "il-des-cieux", "Jorn Oeil-des-Cieux"),
-        ("Yesterday Priestess Amoora left.", "Priestess", "Priestess A'moora"),
-        ("Yesterday Silvery Spineret broke.", "Silvery Spin", "Silvery Spinneret"),
+        ("Yesterday Rusty Edmund left.", "Edmund", '"Rusty" Edmund'),
+        ("Es liegt an Marc Œil-de-verre.", "il-de-verre", "Marc Oeil-de-Verre"),
+        ("Yesterday Captain Aroona left.", "Captain", "Captain A'roona"),
+        ("Yesterday Golden Carrige broke.", "Golden Carr", "Golden Carriage"),
         ("Er öffnete des Kupferkastens Deckel nicht.", "Kupferkasten", "Kupferkasten"),
-        ("Yesterday Bro'gaz left.", "Bro'gaz", "Bro'Gaz the Quiet"),
-        ("Вчера видел Железнозуба там.", "Железнозуб", "Железнозуб"),
+        ("Yesterday Dra'mok left.", "Dra'mok", "Dra'Mok the Quiet"),
+        ("Вчера видел Медноголова там.", "Медноголов", "Медноголов"),
     ],
 )
 def test_a_name_is_known_through_marks_inflection_and_misspelling(text, term, name):

@@ -131,14 +131,23 @@ def test_selected_cited_and_unresolved_identities_are_kept():
         context(
             [("title", "Relay hums")],
             entities=[("cited", [], ["Gold Relay"]), ("resolved", ["Copper Relay"], []), ("cited", [], [])],
-            unknowns=[("ambiguous", "Relay"), ("no_match", "Old Relay")],
+            unknowns=[
+                ("ambiguous", "Relay"),
+                ("no_match", "Old Relay"),
+                ("ambiguous", "Relay"),
+                ("no_match", "Relais"),
+            ],
         )
     )
     reasons = {each["entity_id"]: each["reason"] for each in reply["relevant_entities"]}
     assert set(reasons) == {"E0001", "N0002", "E0003"}
     assert "Copper Relay" in reasons["N0002"]
     assert reasons["E0003"] == "Entity of type host with id 3."
-    assert [each["source_ids"][0] for each in reply["unknowns"]] == ["Q0001", "D0001", "D0002"]
+    assert [each["source_ids"] for each in reply["unknowns"]] == [
+        ["Q0001"],
+        ["D0001", "D0003", "S0001"],
+        ["D0002", "D0004", "S0001"],
+    ]
 
 
 def test_a_required_reason_is_taken_word_for_word():

@@ -57,10 +57,10 @@ def terms(*texts, **options):
     ("text", "name"),
     [
         ("Since the move Bridge of the North never answers.", "Bridge of the North"),
-        ("I rebooted Khan Dez'hepah twice.", "Khan Dez'hepah"),
-        ("A-Me 01 exists in two copies.", "A-Me 01"),
-        ("We saw HELP! is red on the board.", "HELP!"),
-        ('Ask "Stinky" Ignatz about it.', '"Stinky" Ignatz'),
+        ("I rebooted Warden Ul'tamar twice.", "Warden Ul'tamar"),
+        ("B-Ix 07 exists in two copies.", "B-Ix 07"),
+        ("We saw FIRE! is red on the board.", "FIRE!"),
+        ('Ask "Rusty" Edmund about it.', '"Rusty" Edmund'),
         ("The rack [lower shelf] is dark.", "lower shelf"),
         ("Es fehlt „kleiner Turm“ im Plan.", "kleiner Turm"),
         ("La tâche « les trois ponts » ne se valide pas et je ne peux pas continuer.", "les trois ponts"),
@@ -89,11 +89,11 @@ def test_two_names_beside_an_article_are_taken_apart():
 
 
 def test_a_curly_apostrophe_does_not_hide_a_name():
-    assert "sorrow Relay" in terms("Broken", "The Kil’sorrow Relay hums.")
+    assert "morrow Relay" in terms("Broken", "The Tal’morrow Relay hums.")
 
 
 def test_an_inflected_name_is_also_looked_up_without_its_ending():
-    assert "Beutesack" in terms("Kaputt", "Der Inhalt des Beutesacks ist nicht da, und ich habe es gemeldet.")
+    assert "Werkzeugsack" in terms("Kaputt", "Der Inhalt des Werkzeugsacks ist nicht da, und ich habe es gemeldet.")
 
 
 def test_a_text_without_names_needs_no_search():

@@ -15,7 +15,6 @@ from casebound.cli.common import (
     print_json,
     print_nodes,
     print_note,
-    print_text,
     progress,
     settings_options,
     workspace_option,
@@ -25,7 +24,11 @@ if TYPE_CHECKING:
     from casebound.api import Project
     from casebound.result import Result
 
-stop_option = click.option("--stop-after", metavar="PHASE", help="The last phase to run: admission, construction, research, interpretation, or a plugin's.")  # fmt: skip
+stop_option = click.option(
+    "--stop-after",
+    metavar="PHASE",
+    help="The last phase to run: admission, construction, research, interpretation, or a plugin's.",
+)
 
 
 @click.command(help="Find the entities that each REPORT is about: the whole job, as far as it goes.")
@@ -130,10 +133,10 @@ def verify(packages: tuple[str, ...], as_json: bool) -> int:
     """Verify packages in the order given; one that is none at all is told, and the next one is verified."""
     from casebound.api import verify as verify_package
     from casebound.errors import CaseboundError
-    from casebound.render.terminal import WHAT_VERIFICATION_PROVES, verification_nodes
+    from casebound.render.terminal import verification_nodes, verification_note
     from casebound.result import common_exit_status
 
-    statuses = []
+    statuses, verified = [], False
     for package in packages:
         try:
             verification = verify_package(package)
@@ -146,8 +149,9 @@ def verify(packages: tuple[str, ...], as_json: bool) -> int:
         else:
             print_nodes(verification_nodes(verification))
         statuses.append(0 if verification else 1)
-    if not as_json:
-        print_note(WHAT_VERIFICATION_PROVES)
+        verified = True
+    if verified and not as_json:
+        print_nodes([verification_note()])
     return common_exit_status(statuses)
 
 
@@ -167,10 +171,9 @@ def demo(name: str | None, workspace: Path | None) -> int:
 
     with progress() as report:
         run = run_demo(name, workspace=workspace, report=report)
-    for chain in run.chains:
-        print_nodes(chain_nodes(chain))
-    for result in run.results:
-        print_nodes(result_nodes(result.to_json(), summary=result.summary, options=run.options))
+    pictures = [chain_nodes(chain) for chain in run.chains]
+    pictures += [result_nodes(result.to_json(), summary=result.summary, options=run.options) for result in run.results]
+    print_nodes([tree for picture in pictures for tree in picture])
     return common_exit_status(result.exit_status for result in run.results)
 
 

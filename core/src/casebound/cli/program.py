@@ -20,7 +20,6 @@ import click
 from casebound import __version__
 from casebound.commands import CORE_COMMANDS
 from casebound.errors import CaseboundError, PluginError
-from casebound.text import visible
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -128,6 +127,8 @@ def _unexpected(exc: Exception) -> str:
 
 def _report(message: str, status: int, debug: bool) -> int:
     """Print an error once; where even that is impossible, the exit status has to do."""
+    from casebound.text import visible
+
     try:
         if debug:
             import traceback

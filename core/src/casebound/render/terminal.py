@@ -1,11 +1,11 @@
-"""Pictures for a terminal or a pipe: a chain, a result, a case with its artifacts, a verification. Trees of `render.tree`.
+"""Pictures for a terminal or a pipe: a chain, a result, a case with its artifacts, a verification.
 
-They hold what the value holds, in its order; what is left out for room is counted.
+They are trees of `render.tree` that hold what the value holds, in its order; what is left out for room is counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 MOST_QUOTES = 6
 STATUS_STYLES = {"selected": "bold green", "ambiguous": "bold yellow", "no_match": "yellow"}
 STATE_STYLES = {"interpreted": "green", "blocked": "red", "review": "red", "refused": "red", "retry_pending": "yellow"}
+SECTIONS = (
+    "summary",
+    "relevant_entities",
+    "observed_behavior",
+    "expected_behavior",
+    "behavior_gap",
+    "first_known_divergence",
+    "described_behavior",
+    "provisional_behavior_gap",
+    "unknowns",
+)
 WHAT_VERIFICATION_PROVES = (
     "This proves consistency: every step follows again, byte for byte, from the package's own files. It does not prove"
     " who made the package, or that report, database and model really said what stands in it."
@@ -41,21 +52,27 @@ def chain_nodes(chain: Chain) -> list[Node]:
 
 
 def _cited_node(cited: CitedLink) -> Node:
+    rows: dict[tuple[str, str], list[FactLink]] = {}
+    for fact in cited.facts:
+        rows.setdefault((fact.rule, fact.capture), []).append(fact)
+    captures = [
+        node("capture of ", data(rule), "  ", whole(digest, "dim"), children=map(_fact_node, facts))
+        for (rule, digest), facts in rows.items()
+    ]
     return node(
-        *_entity(cited.alias, cited.type, cited.id),
+        Piece(cited.alias, "cyan"),
+        " ",
+        data(f"{cited.type} {cited.id}", "bold"),
         "  cited by the report itself",
-        children=[*_quote_nodes(cited.mentions), *map(_fact_node, cited.facts)],
+        children=[*_quote_nodes(cited.mentions), *captures],
     )
 
 
 def _fact_node(fact: FactLink) -> Node:
-    kinds = {"project_entity_name": "name", "project_description": "description"}
-    what = f" {kinds.get(fact.kind, 'field')} "
+    kinds = {"project_entity_name": " name, ", "project_description": " description, "}
     value = Piece(prose(fact.value).text, "bold" if fact.kind == "project_entity_name" else "")
-    source = node(
-        Piece("from ", "dim"), data(f"{fact.rule} {fact.column}", "dim"), *_capture_place(fact.capture, fact.pointer)
-    )
-    return node(Piece(fact.alias, "cyan"), what, value, children=[source])
+    place = data(f"  {fact.pointer}", "dim")
+    return node(Piece(fact.alias, "cyan"), kinds.get(fact.kind, " "), data(fact.column), "  ", value, place)
 
 
 def _search_node(search: SearchLink) -> Node:
@@ -114,7 +131,7 @@ def _quote_nodes(quotes: Sequence[Quote]) -> Iterator[Node]:
         place = f"{quote.field or 'text'}[{quote.start}:{quote.end}]"
         yield node("mention  ", Piece(quote.source, "cyan"), f" {quote.kind}, {place}  ", *_quoted(quote))
     if len(quotes) > MOST_QUOTES:
-        yield node(Piece(f"and {len(quotes) - MOST_QUOTES} more mentions", "dim"))
+        yield node(Piece(f"and {len(quotes) - MOST_QUOTES} more", "dim"))
 
 
 def _quoted(quote: Quote) -> tuple[Piece, ...]:
@@ -207,7 +224,7 @@ def _calls_node(calls: Mapping[str, int], tokens: Mapping[str, int | None]) -> N
 
 def case_nodes(shown: Mapping[str, Any]) -> list[Node]:
     """Return the picture of what `Project.show` gives: result, plan, candidates, assessment, interpretation."""
-    parts = {
+    parts: dict[str, Callable[[Mapping[str, Any]], Iterable[Node]]] = {
         "plan": lambda value: map(_proposed_node, value["reply"]["searches"]),
         "candidates": lambda value: map(_listed_node, value["searches"]),
         "assessment": lambda value: map(_decided_node, value["reply"]["resolutions"]),
@@ -249,8 +266,9 @@ def _decided_node(decided: Mapping[str, Any]) -> Node:
 
 
 def _reply_nodes(reply: Mapping[str, Any]) -> Iterator[Node]:
-    """Yield the sections of an interpretation in the order of its bytes; empty ones are left out."""
-    for section, value in reply.items():
+    """Yield the sections of an interpretation, known ones in the order of reading; empty ones are left out."""
+    for section in sorted(reply, key=lambda name: (SECTIONS.index(name) if name in SECTIONS else len(SECTIONS), name)):
+        value = reply[section]
         statements = value if isinstance(value, list) else [value]
         statements = [statement for statement in statements if isinstance(statement, dict)]
         if statements:
@@ -285,20 +303,17 @@ def verification_nodes(verification: Verification) -> list[Node]:
     return [node(*head, children=findings)]
 
 
-# --- pieces -------------------------------------------------------------------------------------------------------------
+def verification_note() -> Node:
+    """Return what a verification proves, and what it does not."""
+    return node(Piece(WHAT_VERIFICATION_PROVES, "dim"))
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------------
 
 
 def _state(state: str) -> Piece:
     return Piece(state, STATE_STYLES.get(state, "yellow"))
 
 
-def _entity(alias: str, type_: str, id_: str) -> tuple[Piece | str, ...]:
-    return Piece(alias, "cyan"), " ", data(f"{type_} {id_}", "bold")
-
-
 def _aliases(names: Iterable[str]) -> Piece:
     return data(" ".join(names), "cyan")
-
-
-def _capture_place(digest: str, pointer: str) -> tuple[Piece | str, ...]:
-    return "  ", whole(f"{digest}{pointer}", "dim")

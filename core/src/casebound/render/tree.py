@@ -11,16 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from casebound.text import visible
 
-if TYPE_CHECKING:
-    from rich.text import Text
-    from rich.tree import Tree
-
-LINES = ("├─ ", "└─ ", "│  ", "   ")
-ASCII_LINES = ("|- ", "`- ", "|  ", "   ")
+Lines: TypeAlias = tuple[str, str, str, str]
+LINES: Lines = ("├─ ", "└─ ", "│  ", "   ")
+ASCII_LINES: Lines = ("|- ", "`- ", "|  ", "   ")
+LEAST_WIDTH = 24
 _LAYOUT = re.compile(r"[ \t\r\n]+")
 
 
@@ -45,6 +43,11 @@ class Node:
     children: tuple[Node, ...] = ()
 
 
+EMPTY = Node(())
+# What stands before the first row of a node's line, before its further rows, and the node.
+Drawn: TypeAlias = tuple[str, str, Node]
+
+
 def data(text: str, style: str = "") -> Piece:
     """Return a piece of data: every peculiar character of it is written out."""
     return Piece(visible(text), style)
@@ -66,59 +69,45 @@ def node(*pieces: Piece | str, children: Iterable[Node] = ()) -> Node:
     return Node(line, tuple(children))
 
 
-def plain(nodes: Iterable[Node], lines: tuple[str, str, str, str] = LINES) -> str:
-    """Return the trees as text, one below the other with an empty line between those that have branches."""
-    drawn: list[str] = []
-    branched = False
-    for root in nodes:
-        if drawn and (branched or root.children):
-            drawn.append("")
-        branched = bool(root.children)
-        drawn.append(_line(root))
-        drawn += _below(root, "", lines)
-    return "\n".join(drawn)
-
-
-def _line(root: Node) -> str:
-    return "".join(piece.text for piece in root.pieces).rstrip()
-
-
-def _below(root: Node, margin: str, lines: tuple[str, str, str, str]) -> Iterator[str]:
-    branch, last_branch, trunk, nothing = lines
-    for number, child in enumerate(root.children, start=1):
-        last = number == len(root.children)
-        yield f"{margin}{last_branch if last else branch}{_line(child)}".rstrip()
-        yield from _below(child, margin + (nothing if last else trunk), lines)
+def plain(nodes: Iterable[Node], lines: Lines = LINES) -> str:
+    """Return the trees as text, one below the other, with an empty line beside each that has branches."""
+    return "\n".join((first + _line(drawn)).rstrip() for first, _, drawn in _walk(nodes, lines))
 
 
 def print_rich(nodes: Iterable[Node]) -> None:
-    """Draw the trees on the terminal that standard output is."""
+    """Draw the trees on the terminal that standard output is; a line that is too long goes on below its beginning."""
     from rich.console import Console
-
-    console = Console(markup=False, highlight=False, emoji=False)
-    branched = False
-    for number, root in enumerate(nodes):
-        if number and (branched or root.children):
-            console.print()
-        branched = bool(root.children)
-        console.print(_rich(root), crop=False)
-
-
-def _rich(root: Node) -> Tree:
-    from rich.tree import Tree
-
-    tree = Tree(_text(root), guide_style="dim")
-    waiting = [(tree, root)]
-    while waiting:
-        drawn, current = waiting.pop()
-        waiting += [(drawn.add(_text(child)), child) for child in current.children]
-    return tree
-
-
-def _text(root: Node) -> Text:
     from rich.text import Text
 
-    text = Text.assemble(*((piece.text, piece.style) for piece in root.pieces))
-    if any(piece.whole for piece in root.pieces):
-        text.no_wrap, text.overflow = True, "ignore"
-    return text
+    console = Console(markup=False, highlight=False, emoji=False)
+    for first, rest, drawn in _walk(nodes, LINES):
+        text = Text.assemble(*((piece.text, piece.style) for piece in drawn.pieces))
+        whole = any(piece.whole for piece in drawn.pieces)
+        rows = [text] if whole else text.wrap(console, max(LEAST_WIDTH, console.width - len(rest)))
+        for number, row in enumerate(rows):
+            row.rstrip()
+            console.print(Text.assemble((rest if number else first, "dim"), row), soft_wrap=True)
+
+
+def _line(drawn: Node) -> str:
+    return "".join(piece.text for piece in drawn.pieces)
+
+
+def _walk(nodes: Iterable[Node], lines: Lines) -> Iterator[Drawn]:
+    """Yield each node with what stands before its line, and before what does not fit into that."""
+    branched: bool | None = None
+    for root in nodes:
+        if branched or (branched is not None and root.children):
+            yield "", "", EMPTY
+        branched = bool(root.children)
+        yield "", lines[2] if root.children else lines[3], root
+        yield from _below(root, "", lines)
+
+
+def _below(root: Node, margin: str, lines: Lines) -> Iterator[Drawn]:
+    branch, last_branch, trunk, nothing = lines
+    for number, child in enumerate(root.children, start=1):
+        last = number == len(root.children)
+        inner = margin + (nothing if last else trunk)
+        yield margin + (last_branch if last else branch), inner + (trunk if child.children else nothing), child
+        yield from _below(child, inner, lines)

@@ -14,12 +14,12 @@ from casebound.research.catalog import CatalogSource
 STAGES = ("plan", "assessment", "interpretation")
 
 
-def query_limits(bound: Bound) -> QueryLimits:
-    """Return what bounds one query, from the settings."""
-    database, resolution = bound.settings.database, bound.settings.entity_resolution
+def query_limits(bound: Bound, most_rows: int) -> QueryLimits:
+    """Return what bounds one query that keeps at most `most_rows`, from the settings."""
+    database = bound.settings.database
     assert database is not None  # noqa: S101  # settings demand it where anything is looked up
     return QueryLimits(
-        max_candidates=resolution.max_candidates if resolution else 0,
+        max_candidates=most_rows,
         scan_rows=database.scan_rows,
         max_bytes=database.max_bytes,
         statement_timeout_s=database.statement_timeout_s,
@@ -53,7 +53,7 @@ def freeze_resolution(bound: Bound, source: CatalogSource, case: Case, facts: Fa
             max_candidates=resolution.max_candidates,
             max_invalid_responses=resolution.max_invalid_responses,
         ),
-        query_limits=query_limits(bound),
+        query_limits=query_limits(bound, resolution.max_candidates),
         binding=binding,
     )
 

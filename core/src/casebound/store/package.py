@@ -34,7 +34,7 @@ class Package:
         self._way = root.relative_to(self._base).parts
 
     def open(self, path: str = "", *, create: bool = False) -> AbstractContextManager[int]:
-        """Open the folder at `path`, the package's own by default, and yield its descriptor. Raises as `open_folder`."""
+        """Open the folder at `path`, by default the package's own, for its descriptor. Raises as `open_folder`."""
         return open_folder(self._base, [*self._way, *filter(None, path.split("/"))], create=create)
 
     def read(self, path: str) -> bytes | None:
@@ -183,7 +183,7 @@ def _why_not(data: bytes, path: str, model: type[Artifact]) -> IntegrityError:
     )
 
 
-def parse_canonical(data: bytes, path: str) -> Any:
+def parse_canonical(data: bytes, path: str) -> Any:  # noqa: ANN401  # any JSON object
     """Return the JSON object that `data` is the canonical form of. Raises `IntegrityError` (`STORE_JSON`)."""
     try:
         value = parse_json(data)

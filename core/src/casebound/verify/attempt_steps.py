@@ -38,6 +38,10 @@ def verify_stage(
     for place, number in enumerate(files.numbers(evidence)):
         if number != place + 1:
             evidence.note("STORE_MISSING", files.path(place + 1, REQUEST), "an attempt is missing before a later one")
+        if before and before[-1].outcome is None:
+            evidence.note(
+                "STORE_MISSING", files.path(place, OUTCOME), "an attempt that was not decided, before a later one"
+            )
         if accepted is not None:
             evidence.note("VERIFY_EXTRA", files.path(number, REQUEST), "an attempt after the accepted one")
         feedback = _feedback(evidence, files, protocol, context, before, number) or feedback

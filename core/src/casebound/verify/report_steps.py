@@ -72,12 +72,24 @@ def _facts(evidence: Evidence, case: Case) -> Facts:
     stored = evidence.load(layout.FACTS, Facts)
     captures = {}
     asked = {(rule.name, number): rule for rule, number in pairs_of(case, stored.rules)}
-    for digest in stored.captures:
+    for place, digest in enumerate(stored.captures):
         path = layout.entity_capture(digest)
+        if not evidence.has(path):
+            evidence.note("STORE_MISSING", layout.FACTS, f"it rests on {path}", f"/captures/{place}")
         capture = evidence.addressed(path, EntityCapture)
         captures[capture.rule.name, capture.entity_id] = capture
-        evidence.expect(path, "/rule", capture.rule, asked.get((capture.rule.name, capture.entity_id)))
-        evidence.expect(path, "/binding", capture.binding, stored.binding)
+        rule = asked.get((capture.rule.name, capture.entity_id))
+        limits = stored.limits and stored.limits.model_copy(update={"max_candidates": capture.limits.max_candidates})
+        for name, found, expected in (
+            ("rule", capture.rule, rule),
+            ("binding", capture.binding, stored.binding),
+            ("limits", capture.limits, limits),
+        ):
+            if found != expected:  # one of the two was changed, and nothing says which
+                evidence.note("VERIFY_BINDING", path, f"{layout.FACTS} says otherwise", f"/{name}")
+                evidence.note(
+                    "VERIFY_BINDING", layout.FACTS, f"{path} says otherwise", "/rules" if name == "rule" else f"/{name}"
+                )
     try:
         derived = derive_facts(case, stored.binding, stored.rules, captures, stored.limits)
     except CaseboundError as exc:

@@ -109,6 +109,9 @@ class _Steps:
         captures = []
         for listed, (catalog, term) in zip(stored.searches, queries(plan, frozen), strict=True):
             path = revision.capture(listed.capture)
+            if not evidence.has(path):
+                place = f"/searches/{listed.search_index}/capture"
+                evidence.note("STORE_MISSING", revision.candidates, f"it rests on {path}", place)
             capture = evidence.addressed(path, Capture)
             self._capture(path, capture, frozen)
             evidence.expect(path, "/catalog", capture.catalog, catalog)

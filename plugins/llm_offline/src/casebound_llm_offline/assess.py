@@ -13,6 +13,7 @@ from typing import Any
 from casebound_llm_offline.judge import Verdict, judge
 from casebound_llm_offline.kinds import Context
 from casebound_llm_offline.match import EXACT, PART, TYPO, Text, places_of
+from casebound_llm_offline.roles import role_for
 from casebound_llm_offline.text import fold
 
 Message = dict[str, Any]
@@ -46,7 +47,7 @@ def answer(message: Message) -> dict[str, Any]:
     texts = {source["id"]: Text(source["text"]) for source in message["sources"]}
     found = _found(message, texts)
     kept = _longest(found, _known_places(message, texts))
-    verdicts = judge(kept, texts)
+    verdicts = judge(kept, texts, {(entity["type"], entity["canonical_id"]) for entity in message["entities"]})
     taken: set[Key] = set()
     by_index: dict[int, dict[str, Any]] = {}
     for candidate in sorted(message["candidates"], key=lambda each: _is_broad(each, verdicts)):
@@ -123,9 +124,18 @@ def _covers(other: Found, each: Found, known: set[tuple[str, int, int]]) -> bool
     return sizes[0] > sizes[1] and (other.level > TYPO or each.level <= TYPO or " " in other.shown.strip())
 
 
+def _keep_one_subject(selected: list[dict[str, Any]], roles: list[str]) -> None:
+    """Let only the first entity that was searched as the subject be it; a search of one name may find several."""
+    subjects = [each for each in selected if each["role"] == "affected_subject"]
+    for each in subjects[1:]:
+        if each["entity"] != subjects[0]["entity"]:
+            each["role"] = role_for(roles, each["entity"]["type"], leading=False)
+
+
 def _name_subject(resolutions: list[dict[str, Any]], roles: list[str]) -> None:
     """Make the first selected entity that merely takes part the subject, where no selected one has that role."""
     selected = [each for each in resolutions if each["status"] == "selected"]
+    _keep_one_subject(selected, roles)
     if "affected_subject" not in roles or any(each["role"] == "affected_subject" for each in selected):
         return
     loose_roles = [each for each in selected if not each["role"].endswith(("giver", "sender", "source"))]

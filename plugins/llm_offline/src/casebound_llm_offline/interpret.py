@@ -36,7 +36,7 @@ def answer(message: Message) -> dict[str, Any]:
         ],
         "provisional_behavior_gap": None,
         "relevant_entities": [_relevant(entity) for entity in message["entities"] if _is_relevant(entity)],
-        "unknowns": [_unknown(unknown) for unknown in message["unknowns"]],
+        "unknowns": _unknowns(message["unknowns"]),
     }
     asked = message.get("output_schema", {}).get("properties", reply)
     return {field: value for field, value in reply.items() if field in asked}
@@ -113,9 +113,33 @@ def _reason(entity: dict[str, Any], associations: list[dict[str, Any]], bindings
     return f"Entity of type {entity['type']} with id {entity['canonical_id']}."
 
 
-def _unknown(unknown: dict[str, Any]) -> Statement:
-    if not unknown["id"].startswith("D"):
-        return {"text": unknown["text"], "source_ids": [unknown["id"]]}
-    found = "more than one entry may be meant" if unknown["status"] == "ambiguous" else "no entry was singled out"
-    text = f"Which entity “{unknown['term']}” names is open: in {unknown['catalog']}, {found}."
-    return {"text": text, "source_ids": [unknown["id"], *unknown["mentions"][:1]]}
+def _unknowns(unknowns: list[dict[str, Any]]) -> list[Statement]:
+    """Return the case's open questions, one statement an ambiguous text, and one for all that was not found."""
+    stated = [{"text": each["text"], "source_ids": [each["id"]]} for each in unknowns if not _is_identity(each)]
+    identities = [each for each in unknowns if _is_identity(each)]
+    shared: dict[str, list[dict[str, Any]]] = {}
+    for each in identities:
+        if each["status"] == "ambiguous":
+            shared.setdefault(each["term"], []).append(each)
+    for term, group in shared.items():
+        text = f"Which entity “{term}” names stays open: {_catalogs(group)} may mean more than one."
+        stated.append({"text": text, "source_ids": _citations(group)})
+    missed = [each for each in identities if each["status"] != "ambiguous"]
+    if missed:
+        terms = ", ".join(f"“{term}”" for term in dict.fromkeys(each["term"] for each in missed))
+        text = f"No entry of {_catalogs(missed)} was singled out for {terms}; that does not show that there is none."
+        stated.append({"text": text, "source_ids": _citations(missed)})
+    return stated
+
+
+def _is_identity(unknown: dict[str, Any]) -> bool:
+    return bool(unknown["id"].startswith("D"))
+
+
+def _catalogs(group: list[dict[str, Any]]) -> str:
+    return ", ".join(dict.fromkeys(each["catalog"] for each in group))
+
+
+def _citations(group: list[dict[str, Any]]) -> list[str]:
+    mentions = dict.fromkeys(mention for each in group for mention in each["mentions"][:1])
+    return [*(each["id"] for each in group), *mentions]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,15 +55,21 @@ class Style:
     lower_only: frozenset[str]
 
 
-def judge(found: Iterable[Found], texts: Mapping[str, Text]) -> dict[Key, Verdict]:
-    """Return a verdict for each entity that may be meant; what is absent is not meant."""
+def judge(found: Iterable[Found], texts: Mapping[str, Text], cited: Collection[Key] = ()) -> dict[Key, Verdict]:
+    """Return a verdict for each entity that may be meant; what is absent is not meant.
+
+    Args:
+        found: the places of names.
+        texts: the sources by alias.
+        cited: entities that the report cites by their id: where several bear a name, the cited one is meant.
+    """
     style = _style(texts)
     groups: dict[tuple[str, int], list[Found]] = {}
     for each in found:
         groups.setdefault((fold(each.shown), each.level), []).append(each)
     verdicts: dict[Key, Verdict] = {}
     for order, ((_, level), places) in enumerate(sorted(groups.items(), key=lambda item: -item[0][1])):
-        for key, verdict in _group(places, level, order, style).items():
+        for key, verdict in _group(places, level, order, style, cited).items():
             known = verdicts.get(key)
             if known is None or (known.status == "ambiguous" and verdict.status == "selected" and level == EXACT):
                 verdicts[key] = verdict
@@ -85,7 +91,7 @@ def _style(texts: Mapping[str, Text]) -> Style:
     return Style(spoken.get("de", 0.0) > 0.5, frozenset(alias for alias, text in texts.items() if is_lower(text.shown)))
 
 
-def _group(places: list[Found], level: int, order: int, style: Style) -> dict[Key, Verdict]:
+def _group(places: list[Found], level: int, order: int, style: Style, cited: Collection[Key]) -> dict[Key, Verdict]:
     """Return the verdicts for one text that stands at all `places`."""
     names: dict[Key, str] = {}
     for place in places:
@@ -101,6 +107,9 @@ def _group(places: list[Found], level: int, order: int, style: Style) -> dict[Ke
     keys = [key for key in names if key[0] in best]
     if level == PART and (len(names) > 1 or not all(_stands_alone(place) for place in places)):
         return {}
+    chosen = [key for key in keys if key in cited]
+    if len(keys) > 1 and len(chosen) == 1:
+        return {chosen[0]: Verdict("selected", names[chosen[0]], "The report cites this id.", sources, order)}
     if len(keys) > 1:
         why = "types" if shared else "ids"
         reason = f"Several {why} bear this name and the text does not tell them apart."

@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from casebound_llm_offline.lexicon import AND_WORDS, CONNECTORS, CUES_AFTER, CUES_BEFORE, KIND_LABELS, STOP_WORDS
+from casebound_llm_offline.lexicon import (
+    AND_WORDS,
+    CONNECTORS,
+    CUES_AFTER,
+    CUES_BEFORE,
+    KIND_LABELS,
+    OPENING_CUES,
+    STOP_WORDS,
+)
 from casebound_llm_offline.text import HAN, SENTENCE_END, Token, bare, fold, tokens
 
 LABEL = 4.0
@@ -82,6 +90,8 @@ class Context:
         for place, word in enumerate(self.before[:3]):
             if word in CUES_BEFORE[kind]:
                 score = max(score, 1.5 - 0.4 * place)
+        if kind == "task" and len(self.before) == 1 and self.before[0] in OPENING_CUES:
+            score = 1.5
         after = next((1.0 for word in self.after[:4] if word in CUES_AFTER[kind]), 0.0)
         if HAN.search(self.left[-3:] + self.right[:4]):
             left, right = self.left[-4:], self.right[:5]

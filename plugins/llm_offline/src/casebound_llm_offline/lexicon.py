@@ -117,22 +117,17 @@ NAMING = _words("named called name named: heißt namens genannt nommé nommée a
 
 # Common nouns (and short forms) that a report writes in upper case without naming anything: generic words of reports.
 COMMON_WORDS = _words(
-    "npc npcs pc gm ui id ids hp xp ok faq db pve pvp ai api cpu url quest quests item items object objects "
-    "creature creatures player players group party raid server client patch update version level map road "
-    "bridge tower lake town city zone area cave house door chest box boss bosses mob mobs monster monsters "
-    "loot drop drops spell spells damage health mana gold reward rewards bug log logs addon screenshot video "
-    "guide website link wiki account warrior mage priest hunter rogue paladin druid shaman warlock healer "
-    "tank guard troll wolf wolves bear spider dragon spieler gruppe gegner quest quests aufgabe belohnung "
-    "gegenstand waffe rüstung stufe stadt burg dorf straße brücke turm höhle haus tür truhe kiste krieger "
-    "magier priester jäger jägerin schurke heiler tank freund freundin fehler problem bericht update meldung "
-    "mauszeiger fenster tagebuch stunden stunde minuten minute mal norden süden osten westen schaden leben "
-    "mana beute ziel objekt welt karte gebiet weg platz ort tag nacht morgen abend zeit ende anfang charakter "
-    "charaktere quelle quellen inhalt abzeichen server tier tiere wolf bär spinne spinnen hund mann frau "
-    "leute dungeon elite patch auktionshaus händler quête quêtes objet objets joueur groupe guerrier mage "
-    "prêtre chasseur voleur niveau ville journal carte monde coffre porte misión misiones objeto jugador "
-    "grupo guerrero mago sacerdote cazador nivel ciudad mapa mundo cofre puerta botín задание задания квест "
-    "предмет игрок группа воин маг жрец охотник уровень город карта мир сундук дверь нпс моб орда альянс "
-    "титул журнал сервер танк"
+    "npc npcs pc gm ui id ids ok faq db ai api cpu url quest quests item items object objects creature creatures "
+    "player players group party server client patch update version level map road bridge tower lake town city zone "
+    "area cave house door chest box boss bosses mob mobs monster monsters damage health reward rewards bug log logs "
+    "addon screenshot video guide website link wiki account spieler gruppe gegner aufgabe belohnung gegenstand "
+    "waffe rüstung stufe stadt burg dorf straße brücke turm höhle haus tür truhe kiste freund freundin fehler "
+    "problem bericht meldung mauszeiger fenster tagebuch stunden stunde minuten minute mal norden süden osten "
+    "westen schaden leben ziel objekt welt karte gebiet weg platz ort tag nacht morgen abend zeit ende anfang "
+    "charakter charaktere quelle quellen inhalt mann frau leute händler quête quêtes objet objets joueur groupe "
+    "niveau ville journal carte monde coffre porte misión misiones objeto jugador grupo nivel ciudad mapa mundo "
+    "cofre puerta задание задания квест предмет игрок группа уровень город карта мир сундук дверь нпс моб титул "
+    "журнал сервер"
 )
 
 # What people call the kinds of things. A catalog's entity type finds its kind through these words.
@@ -164,8 +159,8 @@ CUES_BEFORE: dict[str, frozenset[str]] = {
         "matar hablé contra убил убить у от 与 和 杀 跟"
     ),
     "task": _words(
-        "did do accept accepted complete completed finish finished start started doing during take took "
-        "taking abandon abandoned retake for in terminer finir accepté rendre completar terminar aceptado "
+        "did do accept accepted complete completed finish finished start started doing take took "
+        "taking abandon abandoned retake terminer finir accepté rendre completar terminar aceptado "
         "entregar сдать взять взял выполнить принять выполняю 接 完成 做"
     ),
     "thing": _words(
@@ -177,6 +172,8 @@ CUES_BEFORE: dict[str, frozenset[str]] = {
         "abrir открыть нажать курсор 打开 点击"
     ),
 }
+# Words that announce a task where they open a sentence: "In Digging Deep the crew gets lost".
+OPENING_CUES = _words("for in during")
 CUES_AFTER: dict[str, frozenset[str]] = {
     "agent": _words(
         "attacks attack walks walk dies died casts evades spawns spawn stands says patrols hits runs follows "

@@ -12,7 +12,7 @@ from casebound_llm_offline.kinds import LABEL, PRIOR, kind_of, shape
 from casebound_llm_offline.lexicon import LANGUAGE_WORDS
 from casebound_llm_offline.roles import role_for
 from casebound_llm_offline.terms import Term, terms_of
-from casebound_llm_offline.text import HAN, is_latin, languages, loose
+from casebound_llm_offline.text import HAN, is_latin, languages
 
 Message = dict[str, Any]
 
@@ -29,7 +29,7 @@ def answer(message: Message) -> dict[str, Any]:
     spoken = languages([source["text"] for source in sources], LANGUAGE_WORDS)
     terms = terms_of(message, sources, spoken)
     pairs = _ranked(terms, catalogs, spoken, limit)
-    leading = _leading([pair[1] for pair in pairs[:limit]], message)
+    leading = _leading([pair[1] for pair in pairs[:limit]])
     searches: list[dict[str, Any]] = []
     for _, term, catalog in pairs[:limit]:
         cited = _citations(term, sources)
@@ -45,14 +45,13 @@ def answer(message: Message) -> dict[str, Any]:
     return {"searches": searches}
 
 
-def _leading(terms: list[Term], message: Message) -> Term | None:
+def _leading(terms: list[Term]) -> Term | None:
     """Return the term that most likely names the subject: one of the title, of a settled name, or the first one."""
-    known = [loose(name["name"]) for name in message["known_names"] if name["name"]]
     named = [term for term in terms if term.weight >= 0.6]
 
     def value(term: Term) -> tuple[bool, bool, float, int]:
-        inside = any(loose(term.text) in name for name in known)
-        return (term.title and " " in term.text, inside, term.title + term.weight - term.giver, -term.order)
+        inside = bool(term.settled)
+        return (" " in term.text and (term.title or inside), inside, term.title + term.weight - term.giver, -term.order)
 
     return max(named, key=value, default=None)
 
@@ -79,8 +78,10 @@ def _ranked(
         valued = []
         for catalog in catalogs:
             clue = term.clues.get(catalog["entity_type"], 0.0)
-            fit = _locale_fit(term.text, bool(catalog["locale"]), spoken) if both else 1.0
+            fit = _locale_fit(term, bool(catalog["locale"]), spoken) if both else 1.0
             fit *= 1.0 + 0.08 * min(clue, LABEL) + 0.2 * _kind_fit(term.text, catalog["entity_type"])
+            if catalog["entity_type"] in term.settled:
+                fit *= 0.3
             if label and clue < LABEL * 0.75:
                 fit *= 0.5
             valued.append((term.weight * fit, catalog))
@@ -97,15 +98,15 @@ def _kind_fit(text: str, entity_type: str) -> float:
     return shape(text, kind) + PRIOR[kind]
 
 
-def _locale_fit(text: str, has_locale: bool, spoken: dict[str, float]) -> float:
+def _locale_fit(term: Term, has_locale: bool, spoken: dict[str, float]) -> float:
     """Return how likely a catalog with (or without) locales names things in the language of the text."""
-    english = spoken.get("en", 0.0)
+    text, english = term.text, spoken.get("en", 0.0)
     if not text.isascii() and (HAN.search(text) or not is_latin(text)):
         return 1.0 if has_locale else 0.1
     if not spoken:
         return 0.7 if has_locale else 1.0
     if english >= 0.6:
-        return (0.15 if text.isascii() else 0.6) if has_locale else 1.0
+        return (0.15 if text.isascii() and not term.quoted else 0.6) if has_locale else 1.0
     if spoken.get("ru", 0.0) + spoken.get("zh", 0.0) > 0.5:
         return 0.3 if has_locale else 1.0
     return 1.0 if has_locale else 0.45

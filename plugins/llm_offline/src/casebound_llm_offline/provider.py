@@ -67,7 +67,7 @@ class OfflineProvider:
                 output_tokens=body["usage"]["output_tokens"],
             )
             return ModelReply(text=body["text"], finish_reason="stop", usage=usage)
-        except (ValueError, KeyError, TypeError) as exc:
+        except (ValueError, KeyError, TypeError, RecursionError) as exc:
             raise ProviderError(
                 "LLM_UNAVAILABLE",
                 retryable=False,
@@ -83,7 +83,7 @@ class OfflineProvider:
 def _parsed(request: ModelRequest) -> dict[str, Any]:
     try:
         message = json.loads(request.user)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise _no_object(request.stage) from exc
     if not isinstance(message, dict):
         raise _no_object(request.stage)

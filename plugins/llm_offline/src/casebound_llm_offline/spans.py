@@ -45,12 +45,14 @@ class Span:
         start, end: its place in the source, half open.
         text: the slice.
         weight: how name-like it is, 0 to 1.
+        quoted: whether it stands in quotation marks or brackets.
     """
 
     start: int
     end: int
     text: str
     weight: float
+    quoted: bool = False
 
 
 def spans_of(text: str, limit: int, first_upper: bool = False) -> Iterator[Span]:
@@ -88,7 +90,7 @@ def _quoted(text: str, limit: int) -> Iterator[Span]:
         inner = match.group(group)
         if inner.strip() and any(char.isalpha() for char in inner):
             weight = 0.95 if inner[0].isupper() or HAN.match(inner) else 0.6
-            yield Span(match.start(group), match.end(group), inner, weight)
+            yield Span(match.start(group), match.end(group), inner, weight, True)
 
 
 # --- scripts with upper case ----------------------------------------------------------------------------------------
@@ -115,7 +117,9 @@ def _run_end(words: list[Token], start: int) -> int:
         ahead = end
         while ahead < len(words) and ahead - end < 3 and words[ahead].key in CONNECTORS and not words[ahead].upper:
             ahead += 1
-        if ahead == len(words) or not (words[ahead].upper or (words[ahead].text[0].isdigit() and ahead == end)):
+        if ahead == len(words) or not (
+            words[ahead].upper or (words[ahead].text[0].isdigit() and words[ahead].text.isalnum() and ahead == end)
+        ):
             break
         end = ahead + 1
     return end

@@ -36,6 +36,8 @@ class Term:
         title: whether that is the report's title.
         clues: per entity type, what stands around the occurrences.
         seen: at how many places it stands.
+        quoted: whether it stands in quotation marks or brackets somewhere.
+        settled: types of cited entities whose name holds the term.
         giver: 1 where the text around says that it gives, sends or reports something.
     """
 
@@ -47,11 +49,37 @@ class Term:
     clues: dict[str, float] = field(default_factory=dict)
     giver: float = 0.0
     seen: int = 0
+    quoted: bool = False
+    settled: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The name of an entity that the report cites by its id: it needs no look-up, what it holds may.
+
+    Attributes:
+        key: the name's loose form; `words` are those of its words.
+        entity_type: the entity's type.
+    """
+
+    key: str
+    words: frozenset[str]
+    entity_type: str
+
+    def holds(self, text: str) -> bool:
+        """Tell whether the name holds `text`, word for word."""
+        return loose(text) in self.key and all(loose(word.text) in self.words for word in tokens(text))
+
+
+def settled_names(message: dict[str, Any]) -> list[Settled]:
+    """Return the names that the database gave for cited ids."""
+    names = [(name["name"], name["type"]) for name in message["known_names"] if name["name"]]
+    return [Settled(loose(name), frozenset(loose(word.text) for word in tokens(name)), kind) for name, kind in names]
 
 
 def terms_of(message: dict[str, Any], sources: list[dict[str, Any]], spoken: dict[str, float]) -> list[Term]:
     """Return the terms, one a folded text, in order of first appearance."""
-    known = {loose(name["name"]) for name in message["known_names"] if name["name"]}
+    settled = settled_names(message)
     types = sorted({catalog["entity_type"] for catalog in message["catalogs"]})
     labels = frozenset[str]().union(*(labels_of(each) for each in types))
     first_upper = spoken.get("en", 0.0) < 0.6
@@ -62,11 +90,11 @@ def terms_of(message: dict[str, Any], sources: list[dict[str, Any]], spoken: dic
             break
         text = source["text"]
         for span in spans_of(text, left, first_upper):
-            settled = any(loose(span.text) in name for name in known)
-            for piece in [span] if settled else _variants(text, span, labels):
-                _add(found, piece, index, source, known, types)
+            known = any(name.holds(span.text) for name in settled)
+            for piece in [span] if known else _variants(text, span, labels):
+                _add(found, piece, index, source, settled, types)
         for span in _lower(text, labels, left):
-            _add(found, span, index, source, known, types)
+            _add(found, span, index, source, settled, types)
         left -= len(text)
     return list(found.values())
 
@@ -158,20 +186,25 @@ def _lower_run(text: str, run: list[Token], labelled: float) -> Iterator[Span]:
 
 
 def _add(
-    found: dict[str, Term], span: Span, index: int, source: dict[str, Any], known: set[str], types: list[str]
+    found: dict[str, Term], span: Span, index: int, source: dict[str, Any], settled: list[Settled], types: list[str]
 ) -> None:
     text = span.text
     key = fold(text)
-    if loose(text) in known or not 2 <= len(text) <= 80 or not _is_searchable(text):
+    if any(name.key == loose(text) for name in settled) or not 2 <= len(text) <= 80 or not _is_searchable(text):
         return
     title = source["kind"] == "title"
     weight = min(1.0, span.weight + (0.1 if title else 0.0))
-    if " " in text and any(loose(text) in name for name in known):
+    inside = [name for name in settled if " " in text and name.holds(text)]
+    if inside:
         weight = max(weight, 0.9)  # what a settled name holds may be what the report is about
+    elif source["kind"] == "project_description":
+        weight *= 0.6  # the report itself comes first
     term = found.get(key)
     if term is None:
         term = found[key] = Term(text, weight, len(found), index, title)
     term.seen += 1
+    term.quoted |= span.quoted
+    term.settled.update(name.entity_type for name in inside)
     if term.seen > MOST_PLACES:
         return
     term.weight = weight if weight > term.weight else min(1.0, term.weight + 0.02)

@@ -1,0 +1,140 @@
+"""Breaking things on purpose: processes that are killed at a chosen point, and a model whose server keeps its own log.
+
+`watch` calls a function at every point of a run where the state on disk, or at the server, is about to change or just
+has: before a file is begun, between its last byte and its name, behind it, before and behind each call. What that
+function does is the test's: count, raise, or end the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from casebound.contracts.model_call import ModelRequest, NativeReply
+from casebound.store import package as package_module
+from casebound.store import write as write_module
+from casebound.testing.inventory_model import InventoryModel, Search, message_of
+
+Point = Callable[[str], None]
+
+
+def run_in_child(work: Callable[[], object]) -> int:
+    """Run `work` in a process of its own and return its exit status; below zero: the signal that killed it."""
+    return wait_for(start_child(work))
+
+
+def start_child(work: Callable[[], object]) -> int:
+    """Start `work` in a process of its own and return its id; the status is what `work` returns, or 0."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the runner's own threads hold nothing that a child needs
+        child = os.fork()
+    if child:
+        return child
+    status = 70
+    try:
+        status = int(work() or 0)  # type: ignore[call-overload]  # what cannot be a status ends as 70
+    except BaseException:  # noqa: BLE001  # a child may not return into the test runner, whatever happens
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def wait_for(child: int) -> int:
+    """Wait for a child and return its exit status."""
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+@contextmanager
+def watch(point: Point) -> Iterator[None]:
+    """Call `point` with the name of each place that a run passes where files are made."""
+    create_file, link = vars(package_module)["create_file"], write_module._link
+
+    def watched_create(root: Path, path: str, data: bytes, *, tmp: str) -> bool:
+        point(f"before {path}")
+        new: bool = create_file(root, path, data, tmp=tmp)
+        point(f"behind {path}")
+        return new
+
+    def watched_link(temporary: str, below: int, name: str, folder: int) -> bool:
+        point(f"before the name {name}")
+        return link(temporary, below, name, folder)
+
+    vars(package_module)["create_file"], write_module._link = watched_create, watched_link
+    try:
+        yield
+    finally:
+        vars(package_module)["create_file"], write_module._link = create_file, link
+
+
+@dataclass(slots=True)
+class Countdown:
+    """Counts points by name and calls `end` at the one numbered `at` (from 0); None: at none.
+
+    Attributes:
+        passed: names of all points so far.
+    """
+
+    at: int | None = None
+    end: Callable[[], object] = field(default=lambda: os.kill(os.getpid(), signal.SIGKILL))
+    passed: list[str] = field(default_factory=list)
+
+    def __call__(self, name: str) -> None:
+        """Pass the point `name`."""
+        self.passed.append(name)
+        if self.at is not None and len(self.passed) == self.at + 1:
+            self.end()
+
+
+class LoggingModel(InventoryModel):
+    """An `InventoryModel` whose server writes one line a call, and whose first word in some stages is wrong.
+
+    Args:
+        log: where the server keeps its log, a JSON line a call: stage, attempt, and the user message.
+        point: called before and behind each call.
+        searches: what its plans propose.
+        stumbles: stages whose requests without feedback get an invalid reply.
+    """
+
+    def __init__(
+        self,
+        log: Path,
+        *,
+        point: Point = lambda name: None,
+        searches: tuple[Search, ...],
+        stumbles: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(searches)
+        self._log = log
+        self._point = point
+        self._stumbles = stumbles
+
+    async def send(self, request: ModelRequest) -> NativeReply:
+        """Log the call, then answer it."""
+        self._point(f"before call {request.stage} {request.attempt}")
+        line = json.dumps({"stage": request.stage, "attempt": request.attempt, "user": request.user})
+        with self._log.open("a", encoding="utf-8") as stream:
+            stream.write(line + "\n")
+        native = await super().send(request)
+        self._point(f"behind call {request.stage} {request.attempt}")
+        return native
+
+    def answer(self, request: ModelRequest) -> dict[str, object]:
+        """Return a valid answer, or one that lacks everything."""
+        stumbles = request.stage in self._stumbles and "feedback" not in message_of(request)
+        return {"nothing": "of use"} if stumbles else super().answer(request)
+
+
+def calls_in(log: Path) -> list[dict[str, Any]]:
+    """Return what the server logged, in order."""
+    return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []

@@ -1,0 +1,90 @@
+"""No room on the disk: named, nothing half written, nothing paid for whose record cannot be kept, and later it goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from casebound.testing.faults import calls_in
+from casebound.testing.troubled import CASE, TroubledCase, accepted
+from casebound.verify import verify_package
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system needs root")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_disk_that_fills_up_anywhere_ends_the_command_with_its_name_and_later_the_case_goes_on(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    wanted = TroubledCase.write(tmp_path / "wanted")
+    wanted.advance()
+    case = TroubledCase.write(small_disk / "project")
+    ballast = small_disk / "ballast"
+    codes = []
+    for room in range(0, 400_000, 12_000):
+        fill(ballast, leave=room)
+        calls = len(calls_in(case.log))
+        result = next(iter(case.project(case.model()).resolve([case.inventory.report])))
+        if result.code == "LLM_AUTH":
+            break
+        codes.append(result.code)
+        assert result.error is not None
+        assert "No space left" in result.error
+        requests = [path for path in case.files() if path.endswith("request.json")]
+        assert len(calls_in(case.log)) - calls <= len(requests)
+        assert len(calls_in(case.log)) <= len(requests)  # no call without its record
+        ballast.unlink()
+        if (case.root / "package.json").exists():
+            assert verify_package(case.root, case.inventory.host()).findings == ()
+    assert set(codes) == {"WORKSPACE_WRITE"}
+    assert len(codes) >= 2
+    ballast.unlink(missing_ok=True)
+    case.advance()
+    assert accepted(case.files()) == accepted(wanted.files())
+    assert verify_package(case.root, case.inventory.host()).answer == "holds"
+
+
+def fill(ballast: Path, leave: int) -> None:
+    """Fill the disk up to `leave` bytes."""
+    state = os.statvfs(ballast.parent)
+    size = state.f_bavail * state.f_frsize - leave
+    with ballast.open("wb") as stream:
+        try:
+            stream.write(bytes(max(0, size)))
+        except OSError as exc:
+            assert exc.errno == errno.ENOSPC
+
+
+def test_no_call_is_made_where_its_request_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = TroubledCase.write(tmp_path)
+    real_fsync = os.fsync
+
+    def full(descriptor: int) -> None:
+        if (case.root / "analysis/interpretations/0001/input.json").exists():
+            raise OSError(errno.ENOSPC, "full")
+        real_fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    results = list(case.project(case.model()).resolve([case.inventory.report]))
+    assert [result.code for result in results] == ["WORKSPACE_WRITE"]
+    assert calls_in(case.log) == []
+    assert not (case.root / "analysis/interpretations/0001/entity-resolution/attempts/plan-0001/request.json").exists()
+    monkeypatch.undo()
+    case.advance()
+    assert case.root.name == CASE
+    assert verify_package(case.root, case.inventory.host()).answer == "holds"

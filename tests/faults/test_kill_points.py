@@ -1,0 +1,118 @@
+"""A run may be killed at any moment: what is on disk is kept, what was paid for is not paid for again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+from casebound.store import Package
+from casebound.testing.faults import Countdown, calls_in, run_in_child
+from casebound.testing.troubled import TroubledCase, accepted
+from casebound.verify import verify_package
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytestmark = pytest.mark.faults
+
+TOLERATED = 1  # a call whose reply never reached the disk, once a kill
+
+
+@pytest.fixture(scope="module")
+def unkilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], dict[str, bytes], list[dict]]:
+    """Return the points of a run that nothing disturbs, its files, and its calls."""
+    case = TroubledCase.write(tmp_path_factory.mktemp("unkilled"))
+    points = Countdown()
+    case.advance(points)
+    return points.passed, case.files(), calls_in(case.log)
+
+
+def test_an_undisturbed_run_passes_enough_points(unkilled) -> None:
+    points, files, calls = unkilled
+    assert len(points) > 100
+    assert len([name for name in points if name.startswith("before call")]) == len(calls) == 6
+    created = {name.partition("cases/")[2].partition("/")[2] for name in points if name.startswith("before cases/")}
+    assert created == set(files)  # so no file is made that a kill is not tried at
+
+
+@pytest.mark.spec("A-003", "A-076", "A-092", "A-093", "A-094", "A-113l")
+def test_killed_at_any_point_a_fresh_process_ends_in_the_same_bytes(tmp_path: Path, unkilled) -> None:
+    points, wanted, calls = unkilled
+    for at, name in enumerate(points):
+        case = TroubledCase.write(tmp_path / str(at))
+        assert advance_in_child(case, Countdown(at)) == -signal.SIGKILL, name
+        before = case.files()
+        case.inventory.clock.advance(36000)
+        assert advance_in_child(case, Countdown()) == 0, name
+        assert_resumed(case, before, wanted, calls, kills=1, name=name)
+
+
+def advance_in_child(case: TroubledCase, point: Countdown) -> int:
+    return run_in_child(lambda: 0 if case.advance(point).state == "interpreted" else 1)
+
+
+def assert_resumed(case: TroubledCase, before: dict, wanted: dict, calls: list, *, kills: int, name: str) -> None:
+    after = case.files()
+    assert {path: after.get(path) for path in before} == before, f"a file changed: {name}"
+    assert accepted(after) == accepted(wanted), name
+    assert verify_package(case.root, case.inventory.host()).answer == "holds", name
+    made = calls_in(case.log)
+    assert len(made) <= len(calls) + TOLERATED * kills, name
+    assert max(Counter((call["stage"], call["attempt"]) for call in made).values()) == 1, (
+        f"an attempt was sent twice: {name}"
+    )
+    assert_nothing_answered_is_asked_again(case, made, name)
+    assert os.listdir(case.inventory.workspace / "tmp") == [], name
+
+
+def assert_nothing_answered_is_asked_again(case: TroubledCase, made: list[dict], name: str) -> None:
+    package = Package(case.root)
+    answered: set[tuple[str, str]] = set()
+    for call in made:
+        asked = (call["stage"], call["user"])
+        assert asked not in answered, f"a reply that was on the disk was asked for again: {name}"
+        folder = next(
+            path for path in package.paths() if f"/{call['stage']}-{call['attempt']:04d}/request.json" in path
+        )
+        request = json.loads(package.require(folder))
+        assert request["user"] == call["user"], f"what was sent is not what was frozen: {name}"
+        if package.exists(folder.replace("request.json", "native.bin")):
+            answered.add(asked)
+
+
+class Interrupted(BaseException):
+    """Ends a run where a kill would, without a process of its own."""
+
+
+@cache
+def undisturbed(folder: Path) -> tuple[int, dict[str, bytes], list[dict]]:
+    case = TroubledCase.write(folder)
+    points = Countdown()
+    case.advance(points)
+    return len(points.passed), case.files(), calls_in(case.log)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(0, 150), min_size=1, max_size=4))
+def test_interrupted_again_and_again_it_ends_in_the_same_bytes(tmp_path_factory, stops: list[int]) -> None:
+    case = TroubledCase.write(tmp_path_factory.mktemp("interrupted"))
+    kills, before = 0, {}
+
+    def end() -> None:
+        raise Interrupted
+
+    for stop in stops:
+        try:
+            case.advance(Countdown(stop, end))
+        except Interrupted:
+            kills += 1
+        now = case.files()
+        assert {path: now.get(path) for path in before} == before
+        before = now
+    case.advance()
+    _, wanted, calls = undisturbed(tmp_path_factory.getbasetemp() / "undisturbed")
+    assert_resumed(case, before, wanted, calls, kills=kills, name=f"stops {stops}")
