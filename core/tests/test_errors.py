@@ -13,7 +13,9 @@ SOURCE = Path(casebound.__file__).parent
 
 def test_every_code_is_raised_or_recorded_somewhere():
     text = "\n".join(
-        path.read_text("utf-8") for path in SOURCE.rglob("*.py") if path.name != "errors.py" and "testing" not in path.parts
+        path.read_text("utf-8")
+        for path in SOURCE.rglob("*.py")
+        if path.name != "errors.py" and "testing" not in path.parts
     )
     plugins = SOURCE.parents[2] / "plugins"
     text += "\n".join(path.read_text("utf-8") for path in plugins.glob("*/src/**/*.py"))
@@ -35,7 +37,9 @@ def test_every_row_names_a_class_a_remedy_and_a_documented_exit_status():
 
 
 def test_a_message_tells_where_what_and_what_to_do():
-    error = SettingsError("SETTINGS_KEY", path="casebound.toml", pointer="llm.modell", found="modell", allowed=["model"])
+    error = SettingsError(
+        "SETTINGS_KEY", path="casebound.toml", pointer="llm.modell", found="modell", allowed=["model"]
+    )
     text = str(error)
     for part in ("SETTINGS_KEY", "casebound.toml", "llm.modell", "accepted: model", "what to do:"):
         assert part in text

@@ -72,6 +72,14 @@ def test_only_the_cited_source_that_holds_the_term_is_its_mention():
     assert derive_plan(facts, reply).reply == reply
 
 
+def test_a_comment_of_the_report_is_never_a_mention():
+    """No such plan passes the rules; should one ever, nothing is grounded there."""
+    facts = facts_of("selected")
+    assert any(source.id == "S0004" and "mail-relay" in facts.case.text_of(source) for source in facts.case.sources)
+    reply = {"searches": [{**facts.plan.searches[0], "term": "mail-relay", "source_ids": ["S0004"]}]}
+    assert derive_plan(facts, reply).groundings[0].mentions == ()
+
+
 @pytest.mark.spec("A-070", "A-072")
 @pytest.mark.parametrize("situation", RESOLVED)
 def test_candidates_index_every_row_of_every_capture(situation):
@@ -181,6 +189,21 @@ def test_a_cited_entity_that_is_selected_keeps_its_alias_and_gets_no_n():
         True,
     )
     assert [link["name"] for link in entity["lookup_associations"]] == ["edge-proxy"]
+    facts = facts_of("selected")
+    where = {mention.source for mention in facts.case.entities[0].mentions}
+    named = copy.deepcopy(facts.assessment.reply)
+    named["resolutions"][1]["entity"] = {"type": "service", "id": "431"}
+    services = facts.captures[1].model_copy(
+        update={
+            "catalog": facts.captures[1].catalog.model_copy(update={"entity_type": "service"}),
+            "rows": (("431", "batch-runner", "linux"),),
+        }
+    )
+    captures = (facts.captures[0], services)
+    changed = replace(facts, captures=captures, candidates=derive_candidates(facts.plan, captures))
+    changed = replace(changed, assessment=derive_assessment(changed, named))
+    service = v6.PROTOCOL.context(changed)["entities"][0]
+    assert (service["id"], set(service["mentions"])) == ("E0001", where | {"S0002"})
     assert {"type": "host", "canonical_id": "11"}.items() <= entity.items()
 
 

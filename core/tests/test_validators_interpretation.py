@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 from casebound.protocols.interpretation import v0, v6
+from casebound.resolution.assess import derive_assessment
 from casebound.testing.inventory import REPORT
 from casebound.testing.inventory_cases import SITUATIONS, Situation, facts_of
 from casebound.testing.inventory_model import interpretation_reply
@@ -317,6 +319,23 @@ def test_any_capture_of_a_group_shows_its_identity(evidence):
     assert said(findings_of_judge(PROTOCOL, answer, GROUPED)) == []
     answer["relevant_entities"] = [entity("N0001", "S0002", "F0002")]  # the same capture, another row
     assert said(findings_of_judge(PROTOCOL, answer, GROUPED)) != []
+
+
+@pytest.mark.spec("A-137")
+def test_a_fact_of_a_capture_from_which_nothing_was_selected_shows_nothing():
+    """The broad search found the same row too, but stayed ambiguous: its fact is no evidence of the selection."""
+    facts = facts_of("nested")
+    answered = copy.deepcopy(facts.assessment.reply)
+    answered["resolutions"][1].update(status="ambiguous", entity=None)
+    context = PROTOCOL.context(replace(facts, assessment=derive_assessment(facts, answered)))
+    rows = {(one["entity_id"], one["capture"]): one["id"] for one in context["facts"]}
+    for capture, expected in (
+        ("V0001", []),
+        ("V0002", [("INTERPRETATION_ENTITY_PROVENANCE", "/relevant_entities/1/source_ids")]),
+    ):
+        given = entity("N0001", "S0001", rows["12", capture])
+        answer = reply(relevant_entities=[SERVICE, given], unknowns=[statement("D0001")])
+        assert said(findings_of_rules(PROTOCOL, answer, context)) == expected
 
 
 # --- entities without a name, identities that stayed open -----------------------------------------------------------
