@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
 from casebound.canonical import digest_of, file_name_of
 from casebound.clock import format_time
 from casebound.errors import SettingsError
@@ -19,7 +18,7 @@ from casebound.testing.inventory import ENRICHMENT, Inventory, settings_text, wr
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.scripted import RaisingProvider
 from casebound.testing.troubled import ACCEPTED, REPORT, SEARCHES, TroubledCase
-from casebound.verify import verify_package
+from casebound.verification import verify_package
 
 FIRST = Revision()
 PARTS = "analysis/interpretations/0001/entity-resolution"
@@ -198,12 +197,18 @@ def test_rows_that_change_between_a_kill_and_a_restart_do_not_mix(inventory: Inv
 
 # --- settings that change in between --------------------------------------------------------------------------------
 
+OTHER_CATALOG = """
+[[entity_resolution.catalog]]
+name = "inventory.host"
+entity_type = "host"
+table = "hosts"
+id_column = "id"
+name_column = "os"
+columns = ["id", "os"]
+"""
 CHANGES = {
     "snapshot": {"snapshot_id": "inventory-2"},
-    "catalogs": {
-        "catalogs": settings_text().partition("[[entity_resolution.catalog]]")[1]
-        + '\nname = "inventory.host"\nentity_type = "host"\ntable = "hosts"\nid_column = "id"\nname_column = "os"\ncolumns = ["id", "os"]\n'
-    },
+    "catalogs": {"catalogs": OTHER_CATALOG},
     "model": {"model": "another"},
 }
 

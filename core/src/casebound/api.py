@@ -34,7 +34,7 @@ from casebound.settings import Settings, load_settings
 from casebound.store import Package, Workspace, layout
 from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
-from casebound.verify import Verification, verify_package
+from casebound.verification import Verification, verify_package
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain

@@ -27,8 +27,12 @@ MAX_SAFE_INTEGER = 2**53 - 1
 Json: TypeAlias = "None | bool | int | str | Sequence[Json] | Mapping[str, Json]"
 
 
-def canonical_bytes(value: object) -> bytes:
+def canonical_bytes(value: object, *, text_keys: bool = False) -> bytes:
     """Return the canonical JSON of `value` (None, bool, int, str, list, tuple, dict with string keys).
+
+    Args:
+        value: what to write.
+        text_keys: the caller knows that every key is a string, as in what pydantic dumps for JSON.
 
     Raises:
         ContractError: a float, a large integer, a lone surrogate or any other type, with the JSON pointer of it.
@@ -36,24 +40,49 @@ def canonical_bytes(value: object) -> bytes:
     try:
         # For what is permitted the standard encoder escapes exactly what RFC 8785 says, and its order of keys, by code
         # point, is that of the RFC, by UTF-16 unit, unless a key lies beyond the basic plane.
-        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        if not isinstance(value, dict | list | tuple) or _DOUBTFUL.search(text) or _BEYOND.search(text):
-            text = "" if _is_beyond(value, "") else text
-        return text.encode() if text else rfc8785.dumps(value)  # type: ignore[arg-type]  # checked just above
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+        data = text.encode()
+        if not _is_plain(text, data, text_keys) and _is_beyond(value, ""):
+            return rfc8785.dumps(value)  # type: ignore[arg-type]  # checked just above
     except (UnicodeEncodeError, rfc8785.CanonicalizationError) as exc:
         raise ContractError("CONTRACT_JSON", found="a text with a lone surrogate", where="canonical JSON") from exc
     except (TypeError, ValueError, RecursionError) as exc:
         with suppress(RecursionError):
             _is_beyond(value, "")
         raise ContractError("CONTRACT_JSON", found="nesting without end, or too deep", where="canonical JSON") from exc
+    return data
 
 
 # What a float, a large integer and a key that is no text look like in the encoder's output. Text may look so too; then
-# a walk over the value decides.
-_DOUBTFUL = re.compile(
-    r"""[:\[,{](?:-?(?:[0-9]+[.e]|[0-9]{16}|Infinity|NaN)|"(?:-?[0-9][0-9.e+-]*|true|false|null|-?Infinity|NaN)":)"""
-)
+# a walk over the value decides. That there is nothing of the kind is told at the speed of `bytes.find`.
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_TRACES = (b"0.0", b"0e+0", b"0e-0", b"0" * 16)
+_MOST_TRACES = 200
+_BEFORE, _BEHIND = (b"", b":", b"[", b","), (b"", b",", b"]", b"}", b"e")
+_KEY = re.compile(r'[{,]"(?:-?[0-9][0-9.e+-]*|true|false|null)":')
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
+
+
+def _is_plain(text: str, data: bytes, text_keys: bool) -> bool:
+    """Tell whether an encoded value surely holds only what it may, and no key beyond the basic plane."""
+    digits = data.translate(_DIGITS)
+    if any(_stands_as_number(trace, digits) for trace in _TRACES):
+        return False
+    return (text_keys or _KEY.search(text) is None) and (text.isascii() or _BEYOND.search(text) is None)
+
+
+def _stands_as_number(trace: bytes, digits: bytes) -> bool:
+    """Tell whether the digits around some `trace` begin and end where a number may, and not only within a text."""
+    place = digits.find(trace)
+    for _ in range(_MOST_TRACES):
+        if place < 0:
+            return False
+        before = digits[:place].rstrip(b"0").removesuffix(b"-")[-1:]
+        behind = digits[place + len(trace) :].lstrip(b"0")[:1]
+        if before in _BEFORE and behind in _BEHIND:
+            return True
+        place = digits.find(trace, place + 1)
+    return place >= 0  # so many that a walk is cheaper
 
 
 def _is_beyond(value: object, pointer: str) -> bool:

@@ -10,6 +10,7 @@ from casebound.canonical import JsonError, json_pointer, parse_json
 from casebound.contracts.findings import Finding
 from casebound.contracts.model_call import ModelReply
 from casebound.errors import PluginError
+from casebound.llm.quick_schema import fits
 from casebound.specs import Validator
 
 MOST_SCHEMA_ERRORS = 20
@@ -87,6 +88,8 @@ def _validator_class() -> Any:
 
 
 def _schema_findings(value: object, schema: Mapping[str, object]) -> list[Finding]:
+    if fits(value, schema):
+        return []
     errors = list(_validator_class()(schema).iter_errors(value))
     errors = [_deepest(error) for error in errors]
     errors.sort(key=lambda error: (json_pointer(error.absolute_path), str(error.validator)))

@@ -13,7 +13,7 @@ from casebound.render.chain import CandidateLink, CaptureLink, Chain, CitedLink,
 from casebound.render.tree import Node, Piece, data, node, prose, whole
 
 if TYPE_CHECKING:
-    from casebound.verify import Verification
+    from casebound.verification import Verification
 
 MOST_QUOTES = 6
 STATUS_STYLES = {"selected": "bold green", "ambiguous": "bold yellow", "no_match": "yellow"}

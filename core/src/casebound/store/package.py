@@ -47,7 +47,7 @@ class Package:
         folder_path, _, name = path.rpartition("/")
         try:
             with self.open(folder_path) as folder:
-                return read_at(folder, name, self.root / path)
+                return read_at(folder, name, f"{self.root}/{path}")
         except FileNotFoundError:
             return None
         except OSError as exc:
@@ -97,7 +97,7 @@ class Package:
                 yield path, None
                 continue
             try:
-                yield path, read_at(folder, path.rpartition("/")[2], self.root / path)
+                yield path, read_at(folder, path.rpartition("/")[2], f"{self.root}/{path}")
             except SettingsError:
                 yield path, None
             except OSError as exc:

@@ -39,19 +39,19 @@ def open_folder(root: Path, parts: Sequence[str], *, create: bool = False) -> It
         FileNotFoundError: it does not exist and `create` is off.
         OSError: it cannot be opened or made.
     """
-    descriptor = _open_component(os.fspath(root), None, root)
+    descriptor = _open_component(os.fspath(root), None, root, ())
     try:
         for number, part in enumerate(parts):
-            shown = root.joinpath(*parts[: number + 1])
+            way = parts[: number + 1]
             try:
-                below = _open_component(part, descriptor, shown)
+                below = _open_component(part, descriptor, root, way)
             except FileNotFoundError:
                 if not create:
                     raise
                 with suppress(FileExistsError):
                     os.mkdir(part, 0o777, dir_fd=descriptor)
                 os.fsync(descriptor)
-                below = _open_component(part, descriptor, shown)
+                below = _open_component(part, descriptor, root, way)
             os.close(descriptor)
             descriptor = below
         yield descriptor
@@ -59,14 +59,14 @@ def open_folder(root: Path, parts: Sequence[str], *, create: bool = False) -> It
         os.close(descriptor)
 
 
-def _open_component(name: str, folder: int | None, shown: Path) -> int:
+def _open_component(name: str, folder: int | None, root: Path, way: Sequence[str]) -> int:
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
     except OSError as exc:
         if exc.errno not in _NOT_A_FOLDER:
             raise
         found = "a link, or something that is no folder"
-        raise SettingsError("WORKSPACE_LINK", path=str(shown), found=found) from exc
+        raise SettingsError("WORKSPACE_LINK", path=str(root.joinpath(*way)), found=found) from exc
 
 
 def create_file(root: Path, path: str, data: bytes, *, tmp: str) -> bool:
@@ -92,7 +92,7 @@ def create_file(root: Path, path: str, data: bytes, *, tmp: str) -> bool:
             os.fsync(descriptor)
             with open_folder(root, folders, create=True) as folder:
                 new = _link(temporary, below, name, folder)
-                if not new and read_at(folder, name, root / path) != data:
+                if not new and read_at(folder, name, f"{root}/{path}") != data:
                     found = "other content under this name"
                     raise IntegrityError("STORE_CONFLICT", path=str(root / path), found=found)
                 os.fsync(folder)
@@ -114,7 +114,7 @@ def unwritable(path: Path, error: OSError) -> UnavailableError:
     return UnavailableError("WORKSPACE_WRITE", path=str(path), found=os.strerror(error.errno or 0))
 
 
-def read_at(folder: int, name: str, shown: Path) -> bytes:
+def read_at(folder: int, name: str, shown: str) -> bytes:
     """Return the bytes of file `name` in the open `folder`.
 
     Raises:
@@ -126,11 +126,11 @@ def read_at(folder: int, name: str, shown: Path) -> bytes:
     except OSError as exc:
         if exc.errno not in _NOT_A_FILE:
             raise
-        raise SettingsError("WORKSPACE_LINK", path=str(shown), found="a link, where a file must stand") from exc
+        raise SettingsError("WORKSPACE_LINK", path=shown, found="a link, where a file must stand") from exc
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise SettingsError("WORKSPACE_LINK", path=str(shown), found="something that is no file")
+            raise SettingsError("WORKSPACE_LINK", path=shown, found="something that is no file")
         parts = []
         while part := os.read(descriptor, status.st_size + 1):
             parts.append(part)

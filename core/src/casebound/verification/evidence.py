@@ -29,6 +29,7 @@ class Evidence:
         self.findings: list[VerificationFinding] = []
         self.folders: list[str] = []
         self._bytes: dict[str, bytes | None] = {}
+        self._digests: dict[str, str] = {}
         self._explained: set[str] = set()
         for path, data in Package(root.resolve()).files():
             if path.endswith("/"):
@@ -55,6 +56,15 @@ class Evidence:
         """Return the bytes at `path` for a look from outside; None where they cannot be had."""
         return self._bytes.get(path)
 
+    def seen(self, path: str) -> tuple[int, str] | None:
+        """Return size and digest of what is at `path`, from outside; None where it cannot be had."""
+        data = self._bytes.get(path)
+        if data is None:
+            return None
+        if path not in self._digests:
+            self._digests[path] = digest_of(data)
+        return len(data), self._digests[path]
+
     def data(self, path: str) -> bytes:
         """Return the bytes at `path`, which a derivation asks for. Raises `Stop` where there are none."""
         self._explained.add(path)
@@ -73,7 +83,10 @@ class Evidence:
 
     def digest(self, path: str) -> str:
         """Return the digest of the bytes at `path`. Raises `Stop` where there are none."""
-        return digest_of(self.data(path))
+        self.data(path)
+        seen = self.seen(path)
+        assert seen is not None  # noqa: S101  # the line above had it
+        return seen[1]
 
     def load(self, path: str, model: type[A]) -> A:
         """Return the artifact at `path`. Raises `Stop` where it does not hold by itself."""

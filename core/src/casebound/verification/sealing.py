@@ -9,7 +9,7 @@ from contextlib import suppress
 from casebound.canonical import digest_of
 from casebound.contracts.interpretation import Seal
 from casebound.store.layout import INTERPRETATIONS, STAGES_OF_RESOLUTION, Revision, is_sealed
-from casebound.verify.evidence import Evidence, Stop
+from casebound.verification.evidence import Evidence, Stop
 
 _CAPTURE = r"captures/sha256-[0-9a-f]{64}\.json"
 _ATTEMPTS = r"attempts/({0})-[0-9]{{4,}}/((request|native|reply|outcome)\.json|native\.bin)"
@@ -68,10 +68,10 @@ def _verify_seal(evidence: Evidence, revision: Revision) -> None:
         if not evidence.has(file.path):
             evidence.note("STORE_MISSING", file.path, "it is sealed, and missing")
             continue
-        data = evidence.content(file.path)
-        if data is not None and (len(data), digest_of(data)) != (file.size, file.digest):
+        seen = evidence.seen(file.path)
+        if seen is not None and seen != (file.size, file.digest):
             said = f"it is not what {revision.seal} says at /files/{number}"
-            evidence.note("STORE_DIGEST", file.path, said + _why(data, file.digest))
+            evidence.note("STORE_DIGEST", file.path, said + _why(evidence.content(file.path) or b"", file.digest))
         if not is_sealed(file.path, revision):
             evidence.note("VERIFY_EXTRA", revision.seal, "it covers what it may not cover", f"/files/{number}")
     for path in evidence.paths:

@@ -14,7 +14,7 @@ from casebound.intake.admission import case_id_of, read_again
 from casebound.intake.build import derive_case
 from casebound.research.enrichment import derive_facts, pairs_of
 from casebound.store import layout
-from casebound.verify.evidence import Evidence, Stop
+from casebound.verification.evidence import Evidence, Stop
 
 
 @dataclass(frozen=True, slots=True)

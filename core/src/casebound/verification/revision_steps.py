@@ -22,9 +22,9 @@ from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
 from casebound.specs import PromptProtocol, Validator
 from casebound.store.layout import Revision
-from casebound.verify.attempt_steps import verify_stage
-from casebound.verify.evidence import Evidence, Stop
-from casebound.verify.report_steps import ReportSteps
+from casebound.verification.attempt_steps import verify_stage
+from casebound.verification.evidence import Evidence, Stop
+from casebound.verification.report_steps import ReportSteps
 
 Reply = dict[str, object]
 

@@ -13,10 +13,10 @@ from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host
 from casebound.store import layout
 from casebound.store.layout import Revision
-from casebound.verify.evidence import Evidence, Stop
-from casebound.verify.report_steps import verify_report
-from casebound.verify.revision_steps import verify_events, verify_revision
-from casebound.verify.sealing import verify_explained, verify_files
+from casebound.verification.evidence import Evidence, Stop
+from casebound.verification.report_steps import verify_report
+from casebound.verification.revision_steps import verify_events, verify_revision
+from casebound.verification.sealing import verify_explained, verify_files
 
 Answer = Literal["holds", "does_not_hold", "unfinished"]
 

@@ -3,6 +3,6 @@
 It needs the plugins whose protocols, rules and readers the package froze; no database, no provider and no clock.
 """
 
-from casebound.verify.verification import Verification, verify_package
+from casebound.verification.verification import Verification, verify_package
 
 __all__ = ["Verification", "verify_package"]

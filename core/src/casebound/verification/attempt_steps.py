@@ -12,7 +12,7 @@ from casebound.llm.judge import judge
 from casebound.llm.stage import derive_feedback, derive_request
 from casebound.specs import PromptProtocol, Validator
 from casebound.store.layout import Revision
-from casebound.verify.evidence import Evidence, Stop
+from casebound.verification.evidence import Evidence, Stop
 
 DECIDED = ("accepted", "invalid")
 UNANSWERED = ("provider_error", "unknown")
