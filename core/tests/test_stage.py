@@ -123,7 +123,7 @@ def test_feedback_is_on_disk_before_the_next_call(inventory):
     ]
 
 
-@pytest.mark.spec("A-054", "A-097", "A-113g")
+@pytest.mark.spec("A-054", "A-097", "A-113g", "A-131", "A-148l")
 @pytest.mark.parametrize(
     ("stage", "code"),
     [
