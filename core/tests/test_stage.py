@@ -35,9 +35,8 @@ def inventory(tmp_path):
     return write_inventory(tmp_path)
 
 
-def resolve(inventory, model, **options):
-    (result,) = inventory.project(model).resolve([inventory.report], **options)
-    return result
+def resolve(inventory, provider, **options):
+    return inventory.resolve(provider, **options)
 
 
 def log(inventory, stage="plan"):

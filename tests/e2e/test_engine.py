@@ -31,9 +31,7 @@ def inventory(tmp_path):
 
 
 def resolve(inventory, provider, **options):
-    phases = options.pop("phases", False)
-    (result,) = inventory.project(provider, phases=phases).resolve([inventory.report], **options)
-    return result
+    return inventory.resolve(provider, **options)
 
 
 def files(package):

@@ -24,17 +24,11 @@ def inventory(tmp_path):
 
 
 def resolve(inventory, provider, **options):
-    phases = options.pop("phases", False)
-    (result,) = inventory.project(provider, phases=phases).resolve([inventory.report], **options)
-    return result
+    return inventory.resolve(provider, **options)
 
 
 def files(package):
     return {path: package.digest(path) for path in package.paths()}
-
-
-def entities(result):
-    return [(one["type"], one["id"], one["origin"]) for one in result.to_json()["entities"]]
 
 
 # --- outage and change ----------------------------------------------------------------------------------------------
@@ -152,11 +146,11 @@ def test_a_finished_case_stays_as_it_is_under_other_settings_and_a_new_package_d
     before = files(inventory.package())
     inventory.configure(settings_text())
     model = InventoryModel()
-    assert entities(resolve(inventory, model)) == [("service", "431", "cited")]
+    assert [one["id"] for one in resolve(inventory, model).entities] == ["431"]
     assert model.calls == []
     assert files(inventory.package()) == before
     fresh = resolve(inventory, model, package_id="second")
-    assert len(entities(fresh)) == 3
+    assert len(fresh.entities) == 3
 
 
 # --- phases after the interpretation --------------------------------------------------------------------------------
