@@ -138,3 +138,24 @@ def test_a_description_that_is_no_text_stays_a_field():
 def test_a_missing_capture_is_a_bug_not_an_empty_answer():
     with pytest.raises(ContractError):
         derive(case_of(("host", "7")), [HOST])
+
+
+def test_rows_are_asked_for_a_bounded_number_of_cited_ids():
+    """A pasted log may cite a hundred thousand ids; each is kept as cited, and the database is not asked for all."""
+    from casebound.contracts.capture import EnrichmentInput
+    from casebound.contracts.case import Case, CitedEntity, ExpectedBehavior, Fields
+    from casebound.research.enrichment import MOST_ENTITIES, pairs_of
+
+    entities = tuple(CitedEntity(id=f"E{n:04d}", type="host", canonical_id=str(n), mentions=()) for n in range(1, 1001))
+    case = Case(
+        case_id="c",
+        source_digest="sha256:" + "0" * 64,
+        build_digest="sha256:" + "0" * 64,
+        fields=Fields(title=None, body="", comments=(), expectations=()),
+        sources=(),
+        entities=entities,
+        expected_behavior=ExpectedBehavior(completeness="not_established", provenance=()),
+        unknowns=(),
+    )
+    rule = EnrichmentInput(name="r", entity_type="host", table="hosts", column="id", columns=("id",))
+    assert [number for _, number in pairs_of(case, [rule])] == [str(n) for n in range(1, MOST_ENTITIES + 1)]

@@ -42,7 +42,7 @@ from casebound.llm.provider import Provider
 from casebound.llm.stage import SAFETY_DELAY_S, Conversation, converse
 from casebound.progress import PHASES, Progress, derive_progress, latest_revision
 from casebound.research.catalog import CatalogSource, open_source
-from casebound.research.enrichment import derive_facts, pairs_of
+from casebound.research.enrichment import MOST_ENTITIES, derive_facts, pairs_of
 from casebound.research.snapshot import changed
 from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
 from casebound.resolution.freeze import changed_settings, freeze_resolution, query_limits
@@ -134,7 +134,7 @@ class Pipeline:
 
     def _fetch(self, case: Case, kept: Sequence[EntityCapture]) -> tuple[Facts, Sequence[EntityCapture]]:
         """Return the facts and their captures; what a run that ended early has `kept` is not asked for again."""
-        types = {entity.type for entity in case.entities}
+        types = {entity.type for entity in case.entities[:MOST_ENTITIES]}
         rules = [rule for rule in self.bound.enrichments if rule.entity_type in types]
         if not rules:
             return derive_facts(case, None, (), {}, None), ()
@@ -148,10 +148,10 @@ class Pipeline:
             captures |= zip(missing, source.entity_rows_all(missing, ENTITY_ROWS), strict=True)
         finally:
             source.close()
-        bindings = [capture.binding for capture in captures.values()]
-        self.refuse_change([text for binding in bindings for text in changed(bindings[0], binding)])
+        first = captures[pairs[0]]
+        self.refuse_change([text for capture in captures.values() for text in changed(first.binding, capture.binding)])
         by_pair = {(rule.name, number): captures[rule, number] for rule, number in pairs}
-        facts = derive_facts(case, bindings[0], frozen, by_pair, query_limits(self.bound, ENTITY_ROWS))
+        facts = derive_facts(case, first.binding, frozen, by_pair, first.limits)
         return facts, [captures[pair] for pair in pairs]
 
     def refuse_change(self, differences: Sequence[str]) -> None:
