@@ -45,7 +45,7 @@ from casebound.research.catalog import CatalogSource, open_source
 from casebound.research.enrichment import MOST_ENTITIES, derive_facts, pairs_of
 from casebound.research.snapshot import changed
 from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
-from casebound.resolution.freeze import changed_settings, freeze_resolution, query_limits
+from casebound.resolution.freeze import changed_settings, freeze_resolution
 from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
 from casebound.settings import database_url
