@@ -284,7 +284,7 @@ def test_a_number_or_a_name_nearby_binds_no_name():
     assert ("project_field", "host_count", "12") in numbers
 
 
-@pytest.mark.spec("A-150l", "A-153a", "A-153b", "A-154a", "A-154b", "A-154g")
+@pytest.mark.spec("A-150l", "A-152a", "A-153a", "A-153b", "A-154a", "A-154b", "A-154g")
 def test_a_typed_name_lifts_the_restriction_and_is_nothing_but_a_name():
     facts, context = facts_of("named"), context_of("named")
     (entity,) = context["entities"]

@@ -35,9 +35,8 @@ def inventory(tmp_path):
     return write_inventory(tmp_path)
 
 
-def resolve(inventory, model, **options):
-    (result,) = inventory.project(model).resolve([inventory.report], **options)
-    return result
+def resolve(inventory, provider, **options):
+    return inventory.resolve(provider, **options)
 
 
 def log(inventory, stage="plan"):
@@ -123,7 +122,7 @@ def test_feedback_is_on_disk_before_the_next_call(inventory):
     ]
 
 
-@pytest.mark.spec("A-054", "A-097", "A-113g")
+@pytest.mark.spec("A-054", "A-097", "A-113g", "A-131", "A-148l")
 @pytest.mark.parametrize(
     ("stage", "code"),
     [

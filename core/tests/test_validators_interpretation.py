@@ -509,7 +509,13 @@ def test_the_rules_of_the_plain_prompt(answer, code, path):
     assert said(findings_of_rules(v0.PROTOCOL, answer, PLAIN)) == expected
 
 
-def test_the_plain_contract_has_no_descriptive_flow():
+@pytest.mark.spec("A-147a")
+def test_each_contract_belongs_to_its_prompt():
+    """The descriptive flow is unknown to the plain contract, and demanded by the other one."""
     answer = {**plain(), "described_behavior": []}
     assert said(findings_of_judge(v0.PROTOCOL, answer, PLAIN)) == [("LLM_OUTPUT_SCHEMA", "")]
+    without = {key: value for key, value in reply().items() if key in plain()}
+    assert said(findings_of_judge(PROTOCOL, without, CONTEXT)) == [("LLM_OUTPUT_SCHEMA", "")]
+    assert v0.PROTOCOL.response_contract == "case-interpretation-output-v1"
+    assert PROTOCOL.response_contract == "case-interpretation-quality-output-v1"
     assert SITUATIONS["plain"] == Situation(REPORT, plain=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from casebound import __version__
-from casebound.api import Project
+from casebound.api import Project, Result
 from casebound.binding import bind
 from casebound.clock import Clock
 from casebound.host import Host, build_host
@@ -205,6 +205,19 @@ class Inventory:
             providers = dict.fromkeys(STAGES, providers)
         workspace = Workspace(self.workspace)
         return Project(settings, host, bind(settings, host), workspace, clock or self.clock, dict(providers))
+
+    def resolve(
+        self,
+        provider: Provider | Mapping[str, Provider] | None = None,
+        *,
+        phases: bool = False,
+        package_id: str | None = None,
+        stop_after: str | None = None,
+    ) -> Result:
+        """Open the project as `project` does, and resolve the report."""
+        project = self.project(provider, phases=phases)
+        (result,) = project.resolve([self.report], package_id=package_id, stop_after=stop_after)
+        return result
 
     def package(self, case: str = "INC-7") -> Package:
         """Return the package of a case. Raises `SettingsError` where the workspace does not hold it."""
