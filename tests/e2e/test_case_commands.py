@@ -205,6 +205,8 @@ def test_a_database_that_is_away_blocks_the_case_and_is_no_miss(run: Run, projec
     assert line["unresolved"] == []
     later = run("resume", "INC-7")
     assert (later.returncode, later.stderr.partition(":")[0]) == (1, "RETRY_LATER")
+    nothing = run("catalogs", "search", "inventory.host", "edge")  # here nothing could be done at all
+    assert (nothing.returncode, nothing.stdout, nothing.stderr.partition(":")[0]) == (3, "", "RESEARCH_UNAVAILABLE")
     project.database.write_bytes(kept)
 
 

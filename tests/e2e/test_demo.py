@@ -7,7 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from casebound.testing.distributions import run_casebound
+from casebound.demo import run_demo
+from casebound.errors import SettingsError
+from casebound.host import build_host
+from casebound.testing.distributions import plugins_in, run_casebound, write_distribution
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "demo" / "explain.txt"
 
@@ -91,3 +94,21 @@ def test_demo_touches_no_folder_that_is_in_use(tmp_path: Path) -> None:
     done = run_casebound(["demo", "--workspace", str(tmp_path)])
     assert (done.returncode, done.stdout, done.stderr.partition(":")[0]) == (2, "", "USAGE")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_no_demo_and_several_demos_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer = "from casebound.hookspecs import hookimpl\nfrom casebound.specs import Demo\n@hookimpl\n"
+    source = f"{offer}def casebound_demos():\n    return [Demo('a', 'm:f'), Demo('b', 'm:f')]\n"
+    write_distribution(tmp_path, "casebound-two", source)
+    monkeypatch.syspath_prepend(tmp_path)
+    nobody, several = (), plugins_in(tmp_path)
+    for installed, code, said in (
+        (nobody, "SETTINGS_NAME", "casebound plugins"),
+        (several, "USAGE", "accepted: a, b"),
+    ):
+        host = build_host(entry_points=installed)
+        monkeypatch.setattr("casebound.demo.build_host", lambda host=host: host)
+        with pytest.raises(SettingsError) as caught:
+            run_demo()
+        assert caught.value.code == code
+        assert said in str(caught.value)
