@@ -41,7 +41,7 @@ def derive_summary(case: Case, context: InterpretationContext, interpretation: I
 
 
 def _text(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", visible(_BLANKS.sub(" ", text).strip(" ")))
+    return visible(_MARKDOWN.sub(r"\\\1", _BLANKS.sub(" ", text).strip(" ")))
 
 
 def _code(text: str) -> str:
