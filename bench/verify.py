@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from casebound.host import Host, build_host
-from casebound.verify import verify_package
+from casebound.verification import verify_package
 
 ROUNDS = 60
 

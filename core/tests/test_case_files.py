@@ -18,7 +18,7 @@ from casebound.testing.inventory import ENRICHMENT, Inventory, settings_text, wr
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.scripted import RaisingProvider
 from casebound.testing.troubled import ACCEPTED, REPORT, SEARCHES, TroubledCase
-from casebound.verify import verify_package
+from casebound.verification import verify_package
 
 FIRST = Revision()
 PARTS = "analysis/interpretations/0001/entity-resolution"

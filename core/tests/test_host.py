@@ -75,11 +75,6 @@ BROKEN = {
         HEAD + "def casebound_providers():\n    return [ProviderSpec('', settings='m:S', factory='m:F')]\n",
         "the name ''",
     ),
-    "bad-pattern": (
-        HEAD
-        + "def casebound_catalogs():\n    return [CatalogOffer(references=(ReferencePattern('a.b', 't', '('),))]\n",
-        "pattern a.b",
-    ),
     "no-group": (
         HEAD
         + "def casebound_catalogs():\n    return [CatalogOffer(references=(ReferencePattern('a.b', 't', 'x'),))]\n",
@@ -109,6 +104,15 @@ def test_a_plugin_that_fails_is_listed_with_its_owner_and_the_others_work(instal
     assert f"casebound-{name} 1.0" in info.error or "no function marked" in info.error
     assert list(host.providers) == ["echo"]
     assert plugin(host, "echo").error is None
+
+
+def test_a_pattern_that_does_not_compile_is_refused_when_patterns_are_used(install):
+    source = HEAD + "def casebound_catalogs():\n    p = ReferencePattern('a.b', 't', '(?P<id>')\n"
+    host = install({"casebound-bad": source + "    return [CatalogOffer(references=(p,))]\n"})
+    with pytest.raises(PluginError) as caught:
+        host.references  # noqa: B018
+    assert caught.value.code == "PLUGIN_OFFER"
+    assert "casebound-bad 1.0" in str(caught.value)
 
 
 def test_a_traceback_shows_where_and_keeps_secrets(install, monkeypatch):

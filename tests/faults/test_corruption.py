@@ -20,7 +20,7 @@ from casebound.testing.distributions import plugins_in, write_distribution
 from casebound.testing.inventory import write_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.troubled import CASE, REPORT, SEARCHES, TroubledCase
-from casebound.verify import Verification, verify_package
+from casebound.verification import Verification, verify_package
 
 pytestmark = pytest.mark.faults
 
@@ -407,7 +407,7 @@ def watch(event, arguments):
     if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
         raise RuntimeError(f"{event} {arguments}")
 sys.addaudithook(watch)
-from casebound.verify import verify_package
+from casebound.verification import verify_package
 print(verify_package(Path(sys.argv[1]), host).answer)
 """
 

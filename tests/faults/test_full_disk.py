@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from casebound.testing.faults import calls_in
 from casebound.testing.troubled import CASE, TroubledCase, accepted
-from casebound.verify import verify_package
+from casebound.verification import verify_package
 
 pytestmark = pytest.mark.faults
 

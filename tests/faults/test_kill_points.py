@@ -13,7 +13,7 @@ import pytest
 from casebound.store import Package
 from casebound.testing.faults import Countdown, calls_in, run_in_child
 from casebound.testing.troubled import TroubledCase, accepted
-from casebound.verify import verify_package
+from casebound.verification import verify_package
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

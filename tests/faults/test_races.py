@@ -11,7 +11,7 @@ import pytest
 from casebound.testing.faults import calls_in, start_child, wait_for
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.troubled import CASE, REPORT, SEARCHES, TroubledCase
-from casebound.verify import verify_package
+from casebound.verification import verify_package
 
 pytestmark = pytest.mark.faults
 

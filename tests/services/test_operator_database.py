@@ -39,7 +39,7 @@ def project():
 
 @pytest.fixture
 def source(project):
-    source = Pipeline(project.bound, project.clock, lambda package: None).open_source()
+    source = Pipeline(project.bound, project.clock, lambda package: None).source()
     yield source
     source.close()
 

@@ -5,15 +5,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from casebound import __version__
 from casebound.binding import Bound, bind
@@ -22,10 +19,11 @@ from casebound.contracts.case import Admission
 from casebound.contracts.interpretation import Distribution, Event, InterpretationInput, PackageIdentity
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
-from casebound.intake.admit import admit, check_duplicate, read_report
+from casebound.intake.admission import admit, check_duplicate, read_report
 from casebound.interpretation.freeze import changed_models
 from casebound.llm.attempts import AttemptLog
 from casebound.llm.provider import Provider
+from casebound.loop import Loop
 from casebound.pipeline import Pipeline
 from casebound.progress import PHASES, derive_progress, latest_revision
 from casebound.protocols.registry import CORE_STAGES
@@ -34,12 +32,11 @@ from casebound.settings import Settings, load_settings
 from casebound.store import Package, Workspace, layout
 from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
-from casebound.verify import Verification, verify_package
+from casebound.verification import Verification, verify_package
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
 
-T = TypeVar("T")
 Path_ = str | os.PathLike[str]
 
 __all__ = ["Project", "Result", "Verification", "explain", "resolve", "resume", "show", "verify"]
@@ -63,6 +60,13 @@ class Project:
     report: Callable[[Package, str], None] = lambda package, step: None
     notes: list[str] = field(default_factory=list)
     _sent: int = 0
+    _loop: Loop = field(default_factory=Loop)
+    _pipeline: Pipeline = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pipeline = Pipeline(
+            self.bound, self.clock, self._spend, self.providers, lambda package, step: self.report(package, step)
+        )
 
     @classmethod
     def open(
@@ -133,7 +137,7 @@ class Project:
                     "RESUME_REFUSED",
                     path=str(package.root),
                     found=f"state review, {progress.code}",
-                    hint="`casebound revise CASE` starts anew; or resolve the report with another --package-id",
+                    hint="read the rejected replies below attempts/, then resolve the report anew with --package-id",
                 )
             if progress.retry_at is not None and self.clock.now() < progress.retry_at:
                 raise SettingsError(
@@ -216,9 +220,8 @@ class Project:
         return package
 
     def _advance(self, package: Package, report: str | None, stop_after: str | None) -> Result:
-        pipeline = Pipeline(self.bound, self.clock, self._spend, self.providers, self.report)
         try:
-            progress = run_to_end(pipeline.advance(package, stop_after))
+            progress = self._loop.run(self._pipeline.advance(package, stop_after))
         except CaseboundError as exc:
             result = derive_result(package, report=report)
             return _failed(result, exc)
@@ -265,20 +268,16 @@ class Project:
         """Build every provider that may be asked, so that a missing key is told before anything is written."""
         if stop_after in ("admission", "construction", "research"):
             return
-        pipeline = Pipeline(self.bound, self.clock, self._spend, self.providers)
         for stage in self.bound.stages:
-            pipeline.provider(stage)
+            self._pipeline.provider(stage)
 
     def close(self) -> None:
-        """Close the connections of all providers."""
-        with ExitStack() as stack:
-            for provider in {id(provider): provider for provider in self.providers.values()}.values():
-                stack.callback(run_to_end, provider.aclose())
+        """Let go of the database and of the connections of all providers."""
+        self._loop.run(self._pipeline.aclose())
+        self._loop.close()
 
 
 def _failed(result: Result, error: CaseboundError) -> Result:
-    from dataclasses import replace
-
     return replace(result, code=error.code, error=str(error))
 
 
@@ -296,29 +295,6 @@ def _refuse_unsupported(settings: Settings) -> None:
     for key, value in later.items():
         if value:
             raise SettingsError("SETTINGS_LATER", path=str(settings.path), pointer=key, found=str(value))
-
-
-def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine and return its result, in a notebook too, where a loop already runs in this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    box: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            box.append(asyncio.run(work))
-        except BaseException as exc:  # noqa: BLE001  # handed to the caller's thread as it is
-            errors.append(exc)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return box[0]
 
 
 # --- single calls ---------------------------------------------------------------------------------------------------

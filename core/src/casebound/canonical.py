@@ -23,6 +23,7 @@ import rfc8785
 from casebound.errors import ContractError
 
 MAX_SAFE_INTEGER = 2**53 - 1
+MOST_DIGITS = 4300  # of one number; more take Python quadratic time
 
 Json: TypeAlias = "None | bool | int | str | Sequence[Json] | Mapping[str, Json]"
 
@@ -139,20 +140,24 @@ class JsonError(ValueError):
 
     Attributes:
         reason: one clause, without the content.
-        pointer: where, as far as that is known.
+        pointer: where, as far as the value could be read.
+        where: line and column, where it could not.
     """
 
-    def __init__(self, reason: str, pointer: str = "") -> None:
+    def __init__(self, reason: str, pointer: str = "", where: str | None = None) -> None:
         self.reason = reason
-        self.pointer = pointer
-        super().__init__(f"{reason} at {pointer or 'the top'}")
+        self.where = where
+        # A pointer is written into artifacts, also where a key on its way is no Unicode.
+        self.pointer = pointer = pointer.encode("utf-8", "backslashreplace").decode()
+        super().__init__(f"{reason} at {where or pointer or 'the top'}")
 
 
-class _DuplicateKey:
-    """Stands in for an object that named a key twice, until its pointer is known."""
+class _Broken:
+    """Stands in for what strict JSON does not have, until its pointer is known."""
 
-    def __init__(self, key: str) -> None:
-        self.key = key
+    def __init__(self, reason: str, key: str | None = None) -> None:
+        self.reason = reason
+        self.below = "" if key is None else "/" + escape_pointer(key)
 
 
 def parse_json(data: bytes) -> Any:
@@ -166,28 +171,40 @@ def parse_json(data: bytes) -> Any:
         text = data.decode("utf-8", "strict")
     except UnicodeDecodeError as exc:
         raise JsonError(f"invalid UTF-8 at byte {exc.start}") from exc
-    duplicates = 0
+    broken: list[_Broken] = []
 
-    def build(pairs: list[tuple[str, Any]]) -> Any:
-        nonlocal duplicates
+    def refuse(reason: str, key: str | None = None) -> _Broken:
+        broken.append(_Broken(reason, key))
+        return broken[-1]
+
+    def build(pairs: list[tuple[str, Any]]) -> Any:  # noqa: ANN401  # an object, or what stands in for it
         value = dict(pairs)
         if len(value) == len(pairs):
             return value
-        duplicates += 1
-        seen: set[str] = set()
-        return _DuplicateKey(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]  # add returns None
+        keys = [key for key, _ in pairs]
+        return refuse("a key stands twice in one object", next(key for n, key in enumerate(keys) if key in keys[:n]))
+
+    def whole(digits: str) -> int | _Broken:
+        return refuse("a number with too many digits") if len(digits) > MOST_DIGITS else int(digits)
+
+    def finite(digits: str) -> float | _Broken:
+        return refuse("a number beyond all measure") if math.isinf(value := float(digits)) else value
 
     try:
-        value = json.loads(text, object_pairs_hook=build, parse_constant=_refuse_constant, parse_float=_finite)
+        value = json.loads(
+            text,
+            object_pairs_hook=build,
+            parse_constant=lambda word: refuse(f"{word} is no JSON value"),
+            parse_float=finite,
+            parse_int=whole,
+        )
     except json.JSONDecodeError as exc:
-        raise JsonError(f"{exc.msg.lower()}, line {exc.lineno} column {exc.colno}") from exc
+        raise JsonError(exc.msg.lower(), where=f"line {exc.lineno} column {exc.colno}") from exc
     except RecursionError as exc:
         raise JsonError("nesting too deep") from exc
-    except ValueError as exc:
-        raise exc if isinstance(exc, JsonError) else JsonError("a number with too many digits") from exc
-    if duplicates:
-        pointer, key = next(_walk_for(value, _DuplicateKey, ""))
-        raise JsonError("a key stands twice in one object", f"{pointer}/{escape_pointer(key.key)}")
+    if broken:
+        pointer, first = next(_walk_for(value, _Broken, ""), ("", broken[0]))
+        raise JsonError(first.reason, pointer + first.below)
     if _ESCAPED_SURROGATE.search(text):
         for pointer, part in _walk_for(value, str, ""):
             if not is_unicode(part):
@@ -248,17 +265,6 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def _refuse_constant(word: str) -> None:
-    raise JsonError(f"{word} is no JSON value")
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        raise JsonError("a number beyond all measure")
-    return value
-
-
 def _walk_for(value: Any, kind: type, pointer: str) -> Iterator[tuple[str, Any]]:
     """Yield every part of `kind` with its pointer, in document order; keys too where they are no Unicode."""
     waiting = [(pointer, value)]
@@ -269,7 +275,7 @@ def _walk_for(value: Any, kind: type, pointer: str) -> Iterator[tuple[str, Any]]
         elif isinstance(part, dict):
             for key in part:
                 if kind is str and not is_unicode(key):
-                    yield place, key
+                    yield f"{place}/{escape_pointer(key)}", key
             waiting.extend((f"{place}/{escape_pointer(key)}", item) for key, item in reversed(part.items()))
         elif isinstance(part, list):
             waiting.extend((f"{place}/{index}", item) for index, item in reversed(list(enumerate(part))))

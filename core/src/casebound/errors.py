@@ -216,8 +216,8 @@ register_codes(
             ("LLM_OUTPUT_SCHEMA", "the reply does not fit the schema", "answer with the fields that the schema names"),
             ("LLM_INCOMPLETE_OUTPUT", "the reply was cut off", "answer more briefly"),
             ("LLM_REFUSED", "the model refused to answer", "answer the task as stated"),
-            ("ENTITY_RESOLUTION_INVALID_RESPONSES", "too many invalid replies while resolving entities", "`casebound revise CASE` starts anew"),
-            ("INTERPRETATION_INVALID_RESPONSES", "too many invalid replies while interpreting", "`casebound revise CASE` starts anew"),
+            ("ENTITY_RESOLUTION_INVALID_RESPONSES", "too many invalid replies while resolving entities", "read them below attempts/, then resolve the report anew with --package-id"),
+            ("INTERPRETATION_INVALID_RESPONSES", "too many invalid replies while interpreting", "read them below attempts/, then resolve the report anew with --package-id"),
         ),
         *_rows(
             ReplyError,
@@ -265,8 +265,8 @@ register_codes(
             ("STORE_VERSION", "the package has a format that this release does not know", "use a newer release of casebound"),
             ("VERIFY_DERIVED", "a file is not what follows from the files before it", "restore it from a copy"),
             ("VERIFY_BINDING", "a field does not bind what it must bind", "restore the file from a copy"),
+            ("VERIFY_FAILED", "what should follow from a file cannot be derived", "restore the package from a copy"),
             ("VERIFY_EXTRA", "a file stands where none may stand", "move it out of the package"),
-            ("VERIFY_FAILED", "the package does not hold", "see the listed files and pointers"),
         ),
         *_rows(
             PluginError,

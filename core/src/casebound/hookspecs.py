@@ -1,9 +1,10 @@
 """The whole plugin API on one page.
 
 A plugin is a distribution with an entry point in the group `casebound`, named after the distribution without its
-`casebound-` (`catalog-vcore`), that points at a module with `@hookimpl` functions. Hooks only register: they do no work,
-read no clock, open nothing and import nothing heavy. Each is called once, when the host is built, in the order of the
-plugins' names. An empty list means "nothing of this kind". What is returned is defined in `casebound.specs`.
+`casebound-` (`catalog-inventory`), that points at a module with `@hookimpl` functions. Hooks only register: they do no
+work, read no clock, open nothing and import nothing heavy. Each is called once, when something of its kind is first
+needed, in the order of the plugins' names. An empty list means "nothing of this kind". What is returned is defined in
+`casebound.specs`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def casebound_catalogs() -> Sequence[CatalogOffer]:  # type: ignore[empty-body] 
     Called: once, when the host is built.
     Returns: one or more `CatalogOffer`; presets stay inactive until settings name them, patterns and roles are active.
     Collisions: two catalogs, enrichments or patterns of one name are an error that names both distributions.
-    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (an empty name, a pattern that does not compile), shown by `plugins`, `doctor`.
+    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (an empty name …), in `plugins`, `doctor`; `doctor` compiles patterns.
     Example:
         @hookimpl
         def casebound_catalogs():
@@ -213,7 +214,7 @@ def casebound_benchmarks() -> Sequence[Benchmark]:  # type: ignore[empty-body]  
 def casebound_commands() -> Sequence[Command]:  # type: ignore[empty-body]  # a specification
     """Offer command groups for the command line.
 
-    Called: once, when a command is looked up that core does not have, or help is shown.
+    Called: once, when a command is looked up that core does not have, or plugins are listed.
     Returns: `Command`s; the click group is imported when the command runs.
     Collisions: two commands of one name, or a name of core's own, are an error.
     Errors: `PLUGIN_CLASH`.

@@ -19,7 +19,7 @@ from casebound import __version__
 from casebound.errors import CaseboundError, PluginError, SettingsError
 from casebound.installed import Installed, installed_plugins
 from casebound.loading import DISTRIBUTION, LoadedPlugin, PluginLoader
-from casebound.offers import HOOK_OF_KIND, HOOKS, RESERVED, Index, Owner, entries_of, label
+from casebound.offers import HOOK_OF_KIND, HOOKS, RESERVED, Index, Owner, broken_pattern, entries_of, label
 from casebound.specs import (
     Benchmark,
     Catalog,
@@ -189,10 +189,15 @@ class Host:
         """Enrichment presets by name."""
         return self.index("enrichments")
 
-    @property
+    @cached_property
     def references(self) -> tuple[ReferencePattern, ...]:
-        """All reference patterns, sorted by name. Raises `PluginError` for a clash: they are used as a whole."""
-        return tuple(self._whole("references").values())
+        """All reference patterns, sorted by name. Raises `PluginError` for a clash or a broken one."""
+        patterns = tuple(self._whole("references").values())
+        for pattern in patterns:
+            wrong = broken_pattern(pattern)
+            if wrong:
+                raise PluginError("PLUGIN_OFFER", found=wrong, where=str(self._owners[("references", pattern.name)]))
+        return patterns
 
     @property
     def roles(self) -> tuple[str, ...]:

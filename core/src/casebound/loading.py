@@ -102,12 +102,7 @@ class PluginLoader:
         for name, module, hooks in BUILTINS:
             if hook in hooks and name not in self._loaded_builtins:
                 self._loaded_builtins.add(name)
-                try:
-                    target = import_module(module)
-                except ModuleNotFoundError as exc:  # until every built-in has landed
-                    if exc.name is None or not module.startswith(exc.name):
-                        raise
-                    continue
+                target = import_module(module)
                 self._manager.register(target, name)
                 self.plugins.append(LoadedPlugin(name, Owner(name, DISTRIBUTION, __version__), builtin=True))
 

@@ -149,11 +149,17 @@ def _check_enrichment(item: EnrichmentRule) -> str | None:
 
 
 def _check_pattern(item: ReferencePattern) -> str | None:
+    # Compiling is dear, and listing plugins must be quick: whoever uses the patterns calls `broken_pattern` as well.
+    return _bad_name(item.name) or (None if "(?P<id>" in item.pattern else f"pattern {item.name}: no group named id")
+
+
+def broken_pattern(item: ReferencePattern) -> str | None:
+    """Return why a pattern cannot be used, None where it can."""
     try:
         groups = item.compiled().groupindex
     except (re.error, RecursionError, OverflowError) as exc:
         return f"pattern {item.name}: {exc}"
-    return _bad_name(item.name) or (None if "id" in groups else f"pattern {item.name}: no group named id")
+    return None if "id" in groups else f"pattern {item.name}: no group named id"
 
 
 def _check_protocol(value: object, builtin: bool) -> str | None:

@@ -32,7 +32,7 @@ from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import ResearchError, SettingsError
 from casebound.frozen import find_protocol, find_rules
-from casebound.intake.admit import read_again
+from casebound.intake.admission import read_again
 from casebound.intake.build import derive_case, freeze_build
 from casebound.interpretation.context import derive_context
 from casebound.interpretation.freeze import changed_models, freeze_interpretation
@@ -42,10 +42,10 @@ from casebound.llm.provider import Provider
 from casebound.llm.stage import SAFETY_DELAY_S, Conversation, converse
 from casebound.progress import PHASES, Progress, derive_progress, latest_revision
 from casebound.research.catalog import CatalogSource, open_source
-from casebound.research.enrichment import derive_facts, pairs_of
+from casebound.research.enrichment import MOST_ENTITIES, derive_facts, pairs_of
 from casebound.research.snapshot import changed
 from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
-from casebound.resolution.freeze import changed_settings, freeze_resolution, query_limits
+from casebound.resolution.freeze import changed_settings, freeze_resolution
 from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
 from casebound.settings import database_url
@@ -74,6 +74,7 @@ class Pipeline:
     spend: Callable[[Package], None]
     providers: dict[str, Provider] = field(default_factory=dict)
     report: Callable[[Package, str], None] = lambda package, step: None
+    _source: CatalogSource | None = None
 
     async def advance(self, package: Package, stop_after: str | None = None) -> Progress:
         """Take the case as far as it goes, or to the end of phase `stop_after`, and return where it then stands.
@@ -134,24 +135,21 @@ class Pipeline:
 
     def _fetch(self, case: Case, kept: Sequence[EntityCapture]) -> tuple[Facts, Sequence[EntityCapture]]:
         """Return the facts and their captures; what a run that ended early has `kept` is not asked for again."""
-        types = {entity.type for entity in case.entities}
+        types = {entity.type for entity in case.entities[:MOST_ENTITIES]}
         rules = [rule for rule in self.bound.enrichments if rule.entity_type in types]
         if not rules:
             return derive_facts(case, None, (), {}, None), ()
-        source = self.open_source()
-        try:
-            frozen = [source.freeze_rule(rule) for rule in rules]
-            pairs = pairs_of(case, frozen)
-            captures = {(capture.rule, capture.entity_id): capture for capture in kept}
-            self.refuse_change([f"the rule {rule.name}" for rule, number in captures if (rule, number) not in pairs])
-            missing = [pair for pair in pairs if pair not in captures]
-            captures |= zip(missing, source.entity_rows_all(missing, ENTITY_ROWS), strict=True)
-        finally:
-            source.close()
-        bindings = [capture.binding for capture in captures.values()]
-        self.refuse_change([text for binding in bindings for text in changed(bindings[0], binding)])
+        source = self.source()
+        frozen = [source.freeze_rule(rule) for rule in rules]
+        pairs = pairs_of(case, frozen)
+        captures = {(capture.rule, capture.entity_id): capture for capture in kept}
+        self.refuse_change([f"the rule {rule.name}" for rule, number in captures if (rule, number) not in pairs])
+        missing = [pair for pair in pairs if pair not in captures]
+        captures |= zip(missing, source.entity_rows_all(missing, ENTITY_ROWS), strict=True)
+        first = captures[pairs[0]]
+        self.refuse_change([text for capture in captures.values() for text in changed(first.binding, capture.binding)])
         by_pair = {(rule.name, number): captures[rule, number] for rule, number in pairs}
-        facts = derive_facts(case, bindings[0], frozen, by_pair, query_limits(self.bound))
+        facts = derive_facts(case, first.binding, frozen, by_pair, first.limits)
         return facts, [captures[pair] for pair in pairs]
 
     def refuse_change(self, differences: Sequence[str]) -> None:
@@ -160,18 +158,20 @@ class Pipeline:
             found = "; ".join(dict.fromkeys(differences))
             raise SettingsError("BINDING_CHANGED", path=str(self.bound.settings.path), found=found)
 
-    def open_source(self) -> CatalogSource:
-        """Return the operator's database, read only. Raises `SettingsError`, `ResearchError`."""
-        database = self.bound.settings.database
-        assert database is not None  # noqa: S101  # settings demand it where anything is looked up
-        return open_source(
-            database_url(self.bound.settings).reveal(),
-            snapshot_id=database.snapshot_id,
-            tables=database.tables,
-            statement_timeout_s=database.statement_timeout_s,
-            scan_rows=database.scan_rows,
-            max_bytes=database.max_bytes,
-        )
+    def source(self) -> CatalogSource:
+        """Return the operator's database, read only, opened once for all cases. Raises `SettingsError`."""
+        if self._source is None:
+            database = self.bound.settings.database
+            assert database is not None  # noqa: S101  # settings demand it where anything is looked up
+            self._source = open_source(
+                database_url(self.bound.settings).reveal(),
+                snapshot_id=database.snapshot_id,
+                tables=database.tables,
+                statement_timeout_s=database.statement_timeout_s,
+                scan_rows=database.scan_rows,
+                max_bytes=database.max_bytes,
+            )
+        return self._source
 
     def provider(self, stage: str) -> Provider:
         """Return who answers `stage`; its secrets are resolved now. Raises `SettingsError`, `PluginError`."""
@@ -197,6 +197,14 @@ class Pipeline:
                 attempts=0,
             )
         )
+
+    async def aclose(self) -> None:
+        """Let go of the database and of every provider's connections."""
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+        for provider in {id(provider): provider for provider in self.providers.values()}.values():
+            await provider.aclose()
 
     async def _phases(self, package: Package, stop_after: str | None) -> None:
         """Run what plugins put after interpretation, each once, as far as `stop_after` allows."""
@@ -257,11 +265,7 @@ class Analysis:
         return input_, resolution
 
     def _freeze_resolution(self) -> ResolutionInput:
-        source = self._pipeline.open_source()
-        try:
-            return freeze_resolution(self._pipeline.bound, source, self._case, self._facts)
-        finally:
-            source.close()
+        return freeze_resolution(self._pipeline.bound, self._pipeline.source(), self._case, self._facts)
 
     # --- resolution -------------------------------------------------------------------------------------------------
 
@@ -307,13 +311,8 @@ class Analysis:
         captures = {(capture.catalog, capture.term): capture for capture in kept}
         missing = list(dict.fromkeys(query for query in asked if query not in captures))
         if missing:
-            source = self._pipeline.open_source()
-            try:
-                captures |= zip(
-                    missing, source.look_up_all(missing, facts.resolution.limits.max_candidates), strict=True
-                )
-            finally:
-                source.close()
+            most = facts.resolution.limits.max_candidates
+            captures |= zip(missing, self._pipeline.source().look_up_all(missing, most), strict=True)
         found = [captures[query] for query in asked]
         binding = facts.resolution.binding
         self._pipeline.refuse_change([text for capture in found for text in changed(binding, capture.binding)])

@@ -9,15 +9,22 @@ import sys
 from pathlib import Path
 
 from casebound.canonical import canonical_bytes
+from casebound.errors import PluginError
 from casebound.host import build_host
 from casebound.installed import Installed
 
 
 def probe(answer: Path, point: Installed) -> None:
     """Load the plugin of `point` and write names, error and traceback to `answer`."""
-    info = next(plugin for plugin in build_host(entry_points=[point]).plugins if plugin.name == point.name)
+    host = build_host(entry_points=[point])
+    error = None
+    try:
+        host.references  # noqa: B018  # compiles every pattern, which listing plugins does not
+    except PluginError as exc:
+        error = str(exc)
+    info = next(plugin for plugin in host.plugins if plugin.name == point.name)
     offers = {kind: list(names) for kind, names in info.offers.items()}
-    answer.write_bytes(canonical_bytes({"offers": offers, "error": info.error, "traceback": info.traceback}))
+    answer.write_bytes(canonical_bytes({"offers": offers, "error": info.error or error, "traceback": info.traceback}))
 
 
 if __name__ == "__main__":

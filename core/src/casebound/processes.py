@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 
 
 def run_bounded(command: Sequence[str], *, timeout_s: float, keep_output: bool = False) -> tuple[int | None, bytes]:
@@ -39,6 +40,7 @@ def run_bounded(command: Sequence[str], *, timeout_s: float, keep_output: bool =
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it ended by itself just now
+            os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()

@@ -13,9 +13,10 @@ from casebound.contracts.interpretation import InterpretationInput
 from casebound.contracts.model_call import Usage
 from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
+from casebound.errors import CODES
 from casebound.llm.attempts import AttemptLog
 from casebound.pipeline import load_captures
-from casebound.progress import Progress, derive_progress, latest_revision
+from casebound.progress import WAITING, Progress, derive_progress, latest_revision
 from casebound.protocols.parts.identities import lookup_facts_v1, name_bindings_v1, selected_groups_v1
 from casebound.protocols.registry import CORE_STAGES
 from casebound.store import layout
@@ -31,6 +32,7 @@ class Result:
         report: as it was given; None where a case is shown by its id.
         package: the package's folder.
         error: the message of the error that ended it, None where there was none.
+        summary: path of `summary.md`, None where the case is not interpreted.
     """
 
     report: str | None
@@ -45,13 +47,14 @@ class Result:
     tokens: Mapping[str, int | None] | None = None
     error: str | None = None
     retry_at: str | None = None
+    summary: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the documented keys; `error` and `retry_at` only where there are any."""
         line: dict[str, Any] = {
-            "report": self.report,
+            "report": _showable(self.report),
             "case_id": self.case_id,
-            "package": self.package,
+            "package": _showable(self.package),
             "state": self.state,
             "code": self.code,
             "resolver": self.resolver,
@@ -61,7 +64,7 @@ class Result:
             "tokens": dict(self.tokens or {"input": None, "output": None}),
         }
         if self.error:
-            line["error"] = self.error
+            line["error"] = _showable(self.error)
         if self.retry_at:
             line["retry_at"] = self.retry_at
         return line
@@ -70,6 +73,25 @@ class Result:
     def succeeded(self) -> bool:
         """Whether nothing failed and nothing waits."""
         return self.code is None and self.error is None
+
+    @property
+    def exit_status(self) -> int:
+        """The documented exit status of a run over this report alone: 1 where it waits, that of its error else."""
+        if self.succeeded:
+            return 0
+        row = None if self.state in WAITING or self.code is None else CODES.get(self.code)
+        return row.exit_status if row else 1
+
+
+def _showable(text: str | None) -> str | None:
+    """Return text whose bytes may come from a file name: what is no UTF-8 in it becomes an escape."""
+    return text if text is None else text.encode("utf-8", "backslashreplace").decode()
+
+
+def common_exit_status(statuses: Iterable[int]) -> int:
+    """Return the exit status of a command that did several things: theirs where all have the same, else 1."""
+    found = set(statuses)
+    return found.pop() if len(found) == 1 else int(bool(found))
 
 
 def derive_result(package: Package, *, report: str | None = None, progress: Progress | None = None) -> Result:
@@ -92,6 +114,7 @@ def derive_result(package: Package, *, report: str | None = None, progress: Prog
         tokens=_tokens(package, revision),
         retry_at=progress.event.retry_at if progress.event else None,
         error=progress.event.detail if progress.event else None,
+        summary=str(package.root / revision.summary) if package.exists(revision.summary) else None,
     )
 
 
@@ -104,7 +127,10 @@ def load_stage_facts(package: Package, revision: Revision) -> StageFacts | None:
     candidates = package.load_if(revision.candidates, Candidates)
     return StageFacts(
         case=case,
-        facts=facts or Facts(case_digest="sha256:" + "0" * 64, binding=None, rules=(), limits=None, captures=(), sources=(), facts=()),
+        facts=facts
+        or Facts(
+            case_digest="sha256:" + "0" * 64, binding=None, rules=(), limits=None, captures=(), sources=(), facts=()
+        ),
         resolution=package.load_if(revision.resolution_input, ResolutionInput),
         plan=package.load_if(revision.plan, Plan),
         captures=load_captures(package, revision, candidates) if candidates else (),

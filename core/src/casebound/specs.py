@@ -29,7 +29,7 @@ class Catalog:
 
     Attributes:
         name: `plugin.thing`, as settings and plans name it.
-        entity_type: the type of every row (`creature`, `host` …).
+        entity_type: the type of every row (`host`, `service` …).
         table: the one table that is read; it must be in the operator's allowlist.
         id_column: holds the identity.
         name_column: holds the name that is searched.

@@ -61,8 +61,9 @@ def test_an_error_inside_200_is_judged_by_its_own_code(error, code):
     assert error_of(b'{"choices":null,"error":' + error + b"}", 200).code == code
 
 
-def test_a_null_error_beside_a_reply_is_none():
-    body = b'{"error":null,"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}'
+@pytest.mark.parametrize("nothing", [b"null", b"{}", b'""', b"false", b"NaN"])
+def test_an_error_that_says_nothing_beside_a_reply_is_none(nothing):
+    body = b'{"error":' + nothing + b',"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}'
     assert read_reply(NativeReply(status=200, body=body)).text == "x"
 
 

@@ -55,6 +55,7 @@ def send(loopback, clock=None, changes=None, **settings):
     return asyncio.run(once())
 
 
+@pytest.mark.spec("A-018")
 def test_the_request_line_and_headers_are_what_servers_expect(loopback, monkeypatch):
     monkeypatch.setenv("KEY", CANARY)
     send(loopback, api_key_env="KEY", organization="org-1", project="proj_1")

@@ -73,10 +73,16 @@ def test_definitions_are_copied_and_references_stand_alone():
     assert result["$defs"]["node"]["required"] == ["p"]
 
 
+def test_parts_that_only_narrow_are_dropped():
+    names = {"type": "array", "items": {"type": "string"}}
+    assert sent({**names, "allOf": [{"contains": {"const": "a"}}, {"minContains": 1}]}) == names
+
+
 @pytest.mark.parametrize(
     ("schema", "keyword"),
     [
         ({"allOf": [{"type": "string"}]}, "allOf"),
+        ({"type": "array", "items": {"type": "string"}, "allOf": [{"contains": {}, "not": {}}]}, "allOf"),
         ({"type": "string", "not": {"const": "a"}}, "not"),
         ({"type": "object", "patternProperties": {"^a": {"type": "string"}}}, "patternProperties"),
         ({"type": "object", "additionalProperties": {"type": "string"}}, "additionalProperties"),

@@ -57,7 +57,6 @@ def error_of(reply):
 # --- the request ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A-018", "A-019")
 def test_a_structured_request_has_exactly_these_fields():
     assert request_body(request(), OpenAISettings()) == {
         "model": "model-1",

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from casebound.render.tree import Node
+    from casebound.store.package import Package
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -65,8 +70,49 @@ def print_text(text: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a message to standard error."""
-    click.echo(text, err=True)
+    """Print a message to standard error; peculiar characters in it become visible."""
+    from casebound.text import visible
+
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    click.echo(visible(text, keep="\n\t").encode(encoding, "backslashreplace").decode(encoding), err=True)
+
+
+def print_nodes(nodes: Iterable[Node]) -> None:
+    """Draw a picture: by rich on a terminal, else as plain text, in ASCII where the encoding has no lines to draw."""
+    from casebound.render.tree import ASCII_LINES, LINES, plain, print_rich
+
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    if sys.stdout.isatty() and encoding.startswith("utf"):
+        print_rich(nodes)
+        return
+    print_text(plain(nodes, LINES if _can_show("".join(LINES), encoding) else ASCII_LINES))
+
+
+def _can_show(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+Report = Callable[["Package", str], None]
+
+
+@contextmanager
+def progress() -> Iterator[Report]:
+    """Give what is to be called with package and step while work goes on; it tells a person on standard error.
+
+    A terminal shows one line that changes and then goes away; a pipe gets one line a step. Print nothing else inside.
+    """
+    if not sys.stderr.isatty():
+        yield lambda package, step: print_note(f"{package.root.name}: {step}")
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text("starting")) as status:
+        yield lambda package, step: status.update(Text(f"{package.root.name}: {step}"))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -127,6 +127,8 @@ def _unexpected(exc: Exception) -> str:
 
 def _report(message: str, status: int, debug: bool) -> int:
     """Print an error once; where even that is impossible, the exit status has to do."""
+    from casebound.text import visible
+
     try:
         if debug:
             import traceback
@@ -134,7 +136,7 @@ def _report(message: str, status: int, debug: bool) -> int:
             from casebound.settings import redact_environment
 
             sys.stderr.write(redact_environment(traceback.format_exc()))
-        sys.stderr.write(message + "\n")
+        sys.stderr.write(visible(message, keep="\n\t") + "\n")
         sys.stderr.flush()
     except OSError:
         pass

@@ -109,7 +109,7 @@ class CitedEntity(Contract):
         id: `E0001` …, in order of first mention.
         type: entity type.
         canonical_id: the id as a string.
-        mentions: where it stands; a mention covers the whole reference (link, `npc=…`), not only the digits.
+        mentions: where it stands; a mention covers the whole reference (link, `host=…`), not only the digits.
     """
 
     id: str

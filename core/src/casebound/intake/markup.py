@@ -110,7 +110,7 @@ class _Scanner:
         close = _closing(fence[0], len(fence), ">" in found["lead"]).search(text, inner)
         if close is None:
             return Region("code", start, len(text), inner, len(text))
-        return Region("code", start, max(close.end(), opening_end), inner, close.start())
+        return Region("code", start, close.end(), inner, close.start())
 
 
 class _CodeSpans:

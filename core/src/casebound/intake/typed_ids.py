@@ -3,8 +3,8 @@
 Rules:
 - A pattern sees one readable source at a time, exactly its characters, so a reference never reaches from one source
   into another, and nothing is ever taken from `markup`.
-- Where references overlap the one that starts first counts, then the longer one, then the pattern whose name sorts
-  first. A place therefore cites one entity.
+- Where references overlap the one that starts first counts, then the longer one, then the pattern that comes first
+  in `build.json` (by name). A place therefore cites one entity.
 - An id of ASCII digits has at most 20 of them after its leading zeros, which are no part of it (`007` is `7`). Any
   other id is at most 100 visible characters without blanks, taken as it is written: no folding, for ids never merge
   by likeness. What matches a pattern and is no such id (other digits, too long, empty) cites nothing.
@@ -27,7 +27,7 @@ def derive_entities(fields: Fields, sources: Sequence[Source], build: Build) -> 
     """Return the cited entities of the readable `sources`, found with the patterns that `build` froze."""
     patterns = [
         (re.compile(pattern.pattern, re.IGNORECASE if pattern.ignore_case else 0), pattern.entity_type)
-        for pattern in sorted(build.patterns, key=lambda pattern: pattern.name)
+        for pattern in build.patterns
     ]
     mentions: dict[tuple[str, str], list[Mention]] = {}
     for source in sources if patterns else ():

@@ -14,6 +14,7 @@ from casebound.contracts.case import Case
 from casebound.contracts.interpretation import Interpretation, InterpretationContext
 from casebound.text import visible
 
+_BLANKS = re.compile(r"[ \t\r\n]+")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~-])")
 
 
@@ -40,7 +41,12 @@ def derive_summary(case: Case, context: InterpretationContext, interpretation: I
 
 
 def _text(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", visible(" ".join(text.split())))
+    return _MARKDOWN.sub(r"\\\1", visible(_BLANKS.sub(" ", text).strip(" ")))
+
+
+def _code(text: str) -> str:
+    """Return data as a code span; a back-quote in it, which would end the span, is shown by its code point."""
+    return "`" + visible(_BLANKS.sub(" ", text)).replace("`", "⟦U+0060⟧") + "`"
 
 
 def _cites(source_ids: Sequence[str]) -> str:
@@ -73,7 +79,7 @@ def _entities(given: Sequence[Mapping[str, Any]], context: Mapping[str, Any]) ->
         names = [link["name"] for link in entity["lookup_associations"]] + [link["name"] for link in entity["name_bindings"]]
         roles = dict.fromkeys(f"{link['role']} ({link['role_basis']})" for link in entity["lookup_associations"])
         name = " / ".join(f"**{_text(name)}**" for name in dict.fromkeys(names)) or "(no name bound)"
-        yield f"- {name}: {_text(entity['type'])} `{entity['canonical_id']}`, {_text(item['reason'])} ({_cites(item['source_ids'])})"
+        yield f"- {name}: {_text(entity['type'])} {_code(entity['canonical_id'])}, {_text(item['reason'])} ({_cites(item['source_ids'])})"
         for role in roles:
             yield f"  - role: {_text(role)}"
 

@@ -43,13 +43,17 @@ def judge(
     try:
         value = parse_json(reply.text.encode())
     except JsonError as exc:
-        return Verdict(None, [Finding(code="LLM_OUTPUT_JSON", path=exc.pointer, message=exc.reason)])
+        return Verdict(None, [Finding(code="LLM_OUTPUT_JSON", path=exc.pointer, message=_clause(exc))])
     except UnicodeEncodeError:
         return Verdict(None, [Finding(code="LLM_OUTPUT_JSON", path="", message="a lone surrogate")])
     findings = _schema_findings(value, schema)
     if not findings:
         findings = [finding for rule in rules for finding in _apply(rule, value, context)]
     return Verdict(None if findings else value, findings)
+
+
+def _clause(error: JsonError) -> str:
+    return f"{error.reason}, {error.where}" if error.where else error.reason
 
 
 def _unusable(reply: ModelReply) -> Finding | None:

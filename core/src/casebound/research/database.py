@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.engine import URL
+from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -172,9 +172,19 @@ def _server_engine(url: URL, scheme: str, deadline: Deadline) -> Engine:
     if scheme.startswith("postgresql"):
         engine = _engine(url, connect_args={"connect_timeout": deadline.seconds, "client_encoding": "utf8"})
         event.listen(engine, "connect", lambda driver, _: deadline.watch(driver.fileno()), insert=True)
+        event.listen(engine, "handle_error", _close_dead_cursor)
         return engine
     waits = {"connect_timeout": deadline.seconds, "read_timeout": deadline.wait_s, "write_timeout": deadline.wait_s}
     return _engine(url, connect_args={**waits, "charset": "utf8mb4", "local_infile": False})
+
+
+def _close_dead_cursor(context: ExceptionContext) -> None:
+    """Close psycopg's cursor on our side only: its own `close` would ask a server that is gone, and leave it open."""
+    import psycopg
+
+    cursor = getattr(context.execution_context, "cursor", None)
+    if context.is_disconnect and isinstance(cursor, psycopg.Cursor):
+        psycopg.Cursor.close(cursor)
 
 
 def _engine(url: URL | str, **options: object) -> Engine:

@@ -5,6 +5,7 @@ Rules:
 - The name column gives a typed name (`project_entity_name`), description columns a `P`, where they hold more than
   spaces; every other column that is not null a `project_field`.
 - No row, no name, no rule for the type: nothing. Nearby text never binds a name.
+- Rows are fetched for the first `MOST_ENTITIES` cited ids; a report that lists more (a log, a table) cites them all the same.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from casebound.contracts.capture import (
 )
 from casebound.contracts.case import Case, CitedEntity
 from casebound.errors import ContractError
+
+MOST_ENTITIES = 200
 
 FactKind: TypeAlias = Literal["project_entity_name", "project_field"]
 
@@ -83,7 +86,7 @@ def derive_facts(
 
 
 def _applicable(case: Case, rules: Sequence[EnrichmentInput]) -> Iterator[tuple[CitedEntity, EnrichmentInput]]:
-    for entity in case.entities:
+    for entity in case.entities[:MOST_ENTITIES]:
         for rule in rules:
             if rule.entity_type == entity.type:
                 yield entity, rule

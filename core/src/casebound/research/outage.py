@@ -14,6 +14,7 @@ _DENIED = "the account may not read this"
 _NO_DATABASE = "the server has no such database"
 _NO_TABLE = "the database has no such table or column"
 _CONNECT = "no connection to the server"
+_CONNECT_OR_LOGIN = f"{_CONNECT}, or the server refused the login"
 _LOST = "the connection to the server was lost"
 _TIME = "the time limit was met"
 _LOCKED = "the database is locked by another program"
@@ -61,9 +62,12 @@ def unavailable(cause: BaseException, where: str, *, late: bool = False) -> Rese
     Args:
         cause: what the library raised.
         where: database and table.
-        late: whether the time limit had passed by then; a connection that we cut off ourselves says nothing of it.
+        late: whether the time limit had passed by then; of that, a connection that we cut off ourselves says nothing.
     """
-    return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=_TIME if late else _reason(cause))
+    reason = _reason(cause)
+    if late and reason in (_CONNECT, _CONNECT_OR_LOGIN, _LOST, _REFUSED):
+        reason = _TIME
+    return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=reason)
 
 
 def time_over(where: str) -> ResearchError:
@@ -82,18 +86,18 @@ def _reason(cause: BaseException) -> str:
 
 
 def _driver_reason(error: BaseException | None) -> str:
-    state = getattr(error, "sqlstate", None)
-    if isinstance(state, str):
-        return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], _REFUSED)
+    arguments = error.args if error is not None else ()
+    if arguments and isinstance(arguments[0], int):  # MariaDB's number says more than the SQLSTATE beside it
+        return _MYSQL.get(arguments[0], _REFUSED)
     number = getattr(error, "sqlite_errorcode", None)
     if isinstance(number, int):
         return _SQLITE.get(number & 0xFF, _REFUSED)
-    arguments = error.args if error is not None else ()
-    if arguments and isinstance(arguments[0], int):
-        return _MYSQL.get(arguments[0], _REFUSED)
+    state = getattr(error, "sqlstate", None)
+    if isinstance(state, str):
+        return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], _REFUSED)
     module = type(error).__module__
     if module.startswith("psycopg"):
-        return f"{_CONNECT}, or the server refused the login"  # a failed connection carries no SQLSTATE
+        return _CONNECT_OR_LOGIN  # a failed connection carries no SQLSTATE
     if module.startswith("sqlite3"):
         return "a text that is not valid UTF-8"  # the only error of the module's own while rows are read
     return _REFUSED

@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from sqlalchemy import (
@@ -97,7 +98,9 @@ def _is_canonical_number(text: str) -> bool:
     )
 
 
-def _table(name: str, columns: Sequence[str]) -> Table:
+# Kept, because SQLAlchemy compiles a statement anew for every new Table object.
+@lru_cache(maxsize=256)
+def _table(name: str, columns: tuple[str, ...]) -> Table:
     # No types: the driver's own values come through, and cells are made of them in one place.
     return Table(name, MetaData(), *(Column(column, NullType()) for column in dict.fromkeys(columns)))
 

@@ -14,18 +14,6 @@ from casebound.research.catalog import CatalogSource
 STAGES = ("plan", "assessment", "interpretation")
 
 
-def query_limits(bound: Bound) -> QueryLimits:
-    """Return what bounds one query, from the settings."""
-    database, resolution = bound.settings.database, bound.settings.entity_resolution
-    assert database is not None  # noqa: S101  # settings demand it where anything is looked up
-    return QueryLimits(
-        max_candidates=resolution.max_candidates if resolution else 0,
-        scan_rows=database.scan_rows,
-        max_bytes=database.max_bytes,
-        statement_timeout_s=database.statement_timeout_s,
-    )
-
-
 def freeze_resolution(bound: Bound, source: CatalogSource, case: Case, facts: Facts) -> ResolutionInput:
     """Return the input of a fresh resolution.
 
@@ -33,8 +21,9 @@ def freeze_resolution(bound: Bound, source: CatalogSource, case: Case, facts: Fa
         SettingsError: a catalog does not fit its table; or the database changed since the facts (`BINDING_CHANGED`).
         ResearchError: the database does not answer.
     """
-    resolution = bound.settings.entity_resolution
+    resolution, database = bound.settings.entity_resolution, bound.settings.database
     assert resolution is not None  # noqa: S101  # called only where resolution is on
+    assert database is not None  # noqa: S101  # settings demand it then
     binding = source.binding()
     if facts.binding is not None and facts.binding != binding:
         raise SettingsError(
@@ -53,7 +42,12 @@ def freeze_resolution(bound: Bound, source: CatalogSource, case: Case, facts: Fa
             max_candidates=resolution.max_candidates,
             max_invalid_responses=resolution.max_invalid_responses,
         ),
-        query_limits=query_limits(bound),
+        query_limits=QueryLimits(
+            max_candidates=resolution.max_candidates,
+            scan_rows=database.scan_rows,
+            max_bytes=database.max_bytes,
+            statement_timeout_s=database.statement_timeout_s,
+        ),
         binding=binding,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from casebound.canonical import digest_of
 from casebound.contracts.aliases import alias
-from casebound.contracts.capture import Capture, CatalogInput
+from casebound.contracts.capture import Capture, CatalogInput, TypedCell
 from casebound.contracts.plan import Candidate, CandidateList, Candidates, Plan, ResolutionInput
 
 
@@ -39,12 +39,14 @@ def _candidates(capture: Capture) -> list[Candidate]:
     found = []
     for number, row in enumerate(capture.rows):
         locale = row[place[catalog.locale_column]] if catalog.locale_column else None
+        if isinstance(locale, TypedCell):
+            locale = locale.v
         found.append(
             Candidate(
                 type=catalog.entity_type,
                 id=str(row[place[catalog.id_column]]),
                 name=str(row[place[catalog.name_column]]),
-                locale=None if locale is None else str(locale),
+                locale=locale,
                 row=f"/rows/{number}",
             )
         )

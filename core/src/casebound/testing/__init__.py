@@ -1,1 +1,1 @@
-"""Conformance suites, fakes and a pytest plugin for plugin authors. Nothing in casebound itself imports this package."""
+"""Conformance suites, fakes and a pytest plugin for plugin authors. Nothing in casebound imports this package."""

@@ -1,8 +1,7 @@
 """A small project of a neutral domain, on disk: hosts and services in SQLite, settings, a report.
 
 Made for tests of the whole chain: `write_inventory` fills a folder, `Inventory.project` opens it with a provider of the
-test's own, and `InventoryModel` is such a provider: it answers each request validly, from the request alone, unless told
-what to say.
+test's own. `casebound.testing.inventory_model` is such a provider.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from casebound import __version__
-from casebound.api import Project
+from casebound.api import Project, Result
 from casebound.binding import bind
 from casebound.clock import Clock
 from casebound.host import Host, build_host
@@ -117,9 +116,10 @@ def settings_text(
     """Return a `casebound.toml`.
 
     Args:
-        resolution: keys of `[entity_resolution]`; None: the defaults; pass `catalogs=""` to switch resolution off.
+        resolution: keys of `[entity_resolution]`; None: the defaults.
         llm: further lines below `[llm]`, tables among them.
-        enrichment, catalogs: tables, as they stand.
+        enrichment: `[[enrichment.entity]]` tables.
+        catalogs: `[[entity_resolution.catalog]]` tables; empty: resolution is off.
         more: further tables at the end.
         snapshot_id: of the database.
         model: of every stage.
@@ -205,6 +205,19 @@ class Inventory:
             providers = dict.fromkeys(STAGES, providers)
         workspace = Workspace(self.workspace)
         return Project(settings, host, bind(settings, host), workspace, clock or self.clock, dict(providers))
+
+    def resolve(
+        self,
+        provider: Provider | Mapping[str, Provider] | None = None,
+        *,
+        phases: bool = False,
+        package_id: str | None = None,
+        stop_after: str | None = None,
+    ) -> Result:
+        """Open the project as `project` does, and resolve the report."""
+        project = self.project(provider, phases=phases)
+        (result,) = project.resolve([self.report], package_id=package_id, stop_after=stop_after)
+        return result
 
     def package(self, case: str = "INC-7") -> Package:
         """Return the package of a case. Raises `SettingsError` where the workspace does not hold it."""

@@ -66,7 +66,7 @@ def _resolution(table: Message) -> dict[str, object]:
 
 
 def interpretation_reply(message: Message) -> dict[str, object]:
-    """Return an interpretation with every entity and every unresolved identity, and with descriptions if there are any."""
+    """Return an interpretation with every entity, every unresolved identity and every description."""
     kinds = [(source["id"], source["kind"]) for source in message["sources"]]
     observed = [name for name, kind in kinds if kind not in ("expectation", "project_description")]
     expected = [name for name, kind in kinds if kind == "expectation"]

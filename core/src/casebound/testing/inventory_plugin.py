@@ -1,4 +1,4 @@
-"""The plugin of the inventory project: how reports cite hosts and services, one role, and a provider that says nothing."""
+"""The plugin of the inventory project: how reports cite hosts and services, a role, and a provider that is silent."""
 
 from __future__ import annotations
 

@@ -27,8 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the markers that conformance suites use."""
     config.addinivalue_line("markers", "spec(*rows): the rows of the checklist that this test proves")
+    config.addinivalue_line("markers", "faults: breaks things on purpose (processes, files, connections)")
 
 
 # --- the network ----------------------------------------------------------------------------------------------------

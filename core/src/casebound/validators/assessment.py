@@ -30,18 +30,21 @@ def resolution_order_1(reply: Reply, context: Context) -> list[Finding]:
     if found == expected:
         return []
     message = f"search indices {found} were answered, {expected} are asked, in this order"
-    return [Finding(code="ENTITY_RESOLUTION_RESOLUTION_ORDER", path="/resolutions", message=message)]
+    allowed = tuple(map(str, expected))
+    return [Finding(code="ENTITY_RESOLUTION_RESOLUTION_ORDER", path="/resolutions", message=message, allowed=allowed)]
 
 
 def unread_source_1(reply: Reply, context: Context) -> list[Finding]:
     """Every cited id is a readable source or a capture of the message."""
     known = {source["id"] for source in context["sources"]} | {table["capture"] for table in context["candidates"]}
     known |= {entity["id"] for entity in context["entities"]} | {name["fact"] for name in context["known_names"]}
+    fitting = {index: (table["capture"], *table["mentions"]) for index, _, table in _judged(reply, context)}
     return [
         Finding(
             code="ENTITY_RESOLUTION_UNREAD_SOURCE",
             path=f"/resolutions/{index}/source_ids/{place}",
             message=f"{name} is neither a readable source nor a capture of the message",
+            allowed=fitting.get(index, ()),
         )
         for index, resolution in enumerate(reply["resolutions"])
         for place, name in enumerate(resolution["source_ids"])
@@ -51,15 +54,24 @@ def unread_source_1(reply: Reply, context: Context) -> list[Finding]:
 
 def status_entity_1(reply: Reply, context: Context) -> list[Finding]:
     """An entity is given where, and only where, the status is `selected`."""
+    rows = {index: _identities(table) for index, _, table in _judged(reply, context)}
     found = []
     for index, resolution in enumerate(reply["resolutions"]):
         selected = resolution["status"] == "selected"
         if selected != (resolution["entity"] is not None):
-            message = "a selected resolution needs its entity" if selected else "only a selected resolution has an entity"
             found.append(
-                Finding(code="ENTITY_RESOLUTION_STATUS_ENTITY", path=f"/resolutions/{index}/entity", message=message)
+                Finding(
+                    code="ENTITY_RESOLUTION_STATUS_ENTITY",
+                    path=f"/resolutions/{index}/entity",
+                    message="selected needs its entity" if selected else "only selected has an entity",
+                    allowed=rows.get(index, ()) if selected else ("null",),
+                )
             )
     return found
+
+
+def _identities(table: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{table['entity_type']} {row[0]}" for row in table["rows"]))
 
 
 def unknown_candidate_1(reply: Reply, context: Context) -> list[Finding]:
@@ -67,14 +79,14 @@ def unknown_candidate_1(reply: Reply, context: Context) -> list[Finding]:
     found = []
     for index, resolution, table in _judged(reply, context):
         entity = resolution["entity"]
-        rows = tuple(f"{table['entity_type']} {row[0]}" for row in table["rows"])
-        if entity is not None and f"{entity['type']} {entity['id']}" not in rows:
+        rows = {(table["entity_type"], row[0]) for row in table["rows"]}
+        if entity is not None and (entity["type"], entity["id"]) not in rows:
             found.append(
                 Finding(
                     code="ENTITY_RESOLUTION_UNKNOWN_CANDIDATE",
                     path=f"/resolutions/{index}/entity",
                     message="this is no row of the search",
-                    allowed=rows,
+                    allowed=_identities(table),
                 )
             )
     return found

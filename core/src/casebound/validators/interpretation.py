@@ -17,6 +17,8 @@ Context = Mapping[str, Any]
 
 _LISTS = ("observed_behavior", "expected_behavior", "described_behavior", "relevant_entities", "unknowns")
 _SINGLE = ("summary", "behavior_gap", "first_known_divergence", "provisional_behavior_gap")
+# A feedback that repeats thousands of aliases helps nobody.
+_MOST_LISTED = 100
 
 
 def _statements(reply: Reply, *fields: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -37,7 +39,9 @@ def _sources(context: Context, *, expectation: bool = False, description: bool =
     return tuple(source["id"] for source in context["sources"] if source["kind"] not in other)
 
 
-def _wrong_sources(code: str, path: str, statement: Mapping[str, Any], allowed: tuple[str, ...], what: str) -> list[Finding]:
+def _wrong_sources(
+    code: str, path: str, statement: Mapping[str, Any], allowed: tuple[str, ...], what: str
+) -> list[Finding]:
     wrong = [name for name in statement["source_ids"] if name not in allowed]
     if not wrong:
         return []
@@ -47,13 +51,15 @@ def _wrong_sources(code: str, path: str, statement: Mapping[str, Any], allowed: 
 
 def unknown_source_1(reply: Reply, context: Context) -> list[Finding]:
     """Every cited alias exists in the context."""
-    known = {item["id"] for key in ("sources", "entities", "facts", "unknowns") for item in context[key]}
-    known.update(context["captures"])
+    known = dict.fromkeys(item["id"] for key in ("sources", "entities", "facts", "unknowns") for item in context[key])
+    known.update(dict.fromkeys(context["captures"]))
+    allowed = tuple(known) if len(known) <= _MOST_LISTED else ()
     return [
         Finding(
             code="INTERPRETATION_UNKNOWN_SOURCE",
             path=f"{path}/source_ids/{place}",
             message=f"{name} is no alias of this case",
+            allowed=allowed,
         )
         for path, statement in _statements(reply, *_SINGLE, *_LISTS)
         for place, name in enumerate(statement["source_ids"])
@@ -111,7 +117,9 @@ def provisional_gap_1(reply: Reply, context: Context) -> list[Finding]:
     observed = _sources(context)
     found = []
     for path, statement in _statements(reply, "provisional_behavior_gap"):
-        found += _wrong_sources(code, path, statement, observed + described, "it compares an observation with a description")
+        found += _wrong_sources(
+            code, path, statement, observed + described, "it compares an observation with a description"
+        )
         for side, allowed in (("observation", observed), ("description of described_behavior", described)):
             if not set(statement["source_ids"]) & set(allowed):
                 message = f"no {side} is cited"
@@ -159,7 +167,11 @@ def entity_missing_1(reply: Reply, context: Context) -> list[Finding]:
             path="/relevant_entities",
             message=f"the selected entity {entity['id']} is missing",
             allowed=(entity["id"],),
-            details={"entity_id": entity["id"], "mentions": entity["mentions"], "evidence": list(_evidence(entity, context))},
+            details={
+                "entity_id": entity["id"],
+                "mentions": entity["mentions"],
+                "evidence": list(_evidence(entity, context)),
+            },
         )
         for entity in context["entities"]
         if entity["selected"] and entity["id"] not in given

@@ -13,6 +13,7 @@ from typing import Any
 from casebound_llm_offline.judge import Verdict, judge
 from casebound_llm_offline.kinds import Context
 from casebound_llm_offline.match import EXACT, PART, TYPO, Text, places_of
+from casebound_llm_offline.roles import role_for
 from casebound_llm_offline.text import fold
 
 Message = dict[str, Any]
@@ -46,9 +47,14 @@ def answer(message: Message) -> dict[str, Any]:
     texts = {source["id"]: Text(source["text"]) for source in message["sources"]}
     found = _found(message, texts)
     kept = _longest(found, _known_places(message, texts))
-    verdicts = judge(kept, texts)
+    verdicts = judge(kept, texts, {(entity["type"], entity["canonical_id"]) for entity in message["entities"]})
     taken: set[Key] = set()
-    return {"resolutions": [_resolution(candidate, verdicts, taken) for candidate in message["candidates"]]}
+    by_index: dict[int, dict[str, Any]] = {}
+    for candidate in sorted(message["candidates"], key=lambda each: _is_broad(each, verdicts)):
+        by_index[candidate["search_index"]] = _resolution(candidate, verdicts, taken)
+    resolutions = [by_index[candidate["search_index"]] for candidate in message["candidates"]]
+    _name_subject(resolutions, message["roles"])
+    return {"resolutions": resolutions}
 
 
 # --- names in the texts ---------------------------------------------------------------------------------------------
@@ -83,7 +89,7 @@ def _rows(candidate: dict[str, Any]) -> list[tuple[Key, str]]:
 
 
 def _known_places(message: Message, texts: dict[str, Text]) -> set[tuple[str, int, int]]:
-    """Return where names of cited entities stand: these are settled, so what stands inside them may be another entity."""
+    """Return where names of cited entities stand: they are settled, so what they hold may be another entity."""
     known = set()
     for name in message["known_names"]:
         for alias, text in texts.items():
@@ -118,7 +124,35 @@ def _covers(other: Found, each: Found, known: set[tuple[str, int, int]]) -> bool
     return sizes[0] > sizes[1] and (other.level > TYPO or each.level <= TYPO or " " in other.shown.strip())
 
 
+def _keep_one_subject(selected: list[dict[str, Any]], roles: list[str]) -> None:
+    """Let only the first entity that was searched as the subject be it; a search of one name may find several."""
+    subjects = [each for each in selected if each["role"] == "affected_subject"]
+    for each in subjects[1:]:
+        if each["entity"] != subjects[0]["entity"]:
+            each["role"] = role_for(roles, each["entity"]["type"], leading=False)
+
+
+def _name_subject(resolutions: list[dict[str, Any]], roles: list[str]) -> None:
+    """Make the first selected entity that merely takes part the subject, where no selected one has that role."""
+    selected = [each for each in resolutions if each["status"] == "selected"]
+    _keep_one_subject(selected, roles)
+    if "affected_subject" not in roles or any(each["role"] == "affected_subject" for each in selected):
+        return
+    loose_roles = [each for each in selected if not each["role"].endswith(("giver", "sender", "source"))]
+    for first in loose_roles[:1]:
+        for each in selected:
+            if each["entity"] == first["entity"]:
+                each["role"] = "affected_subject"
+
+
 # --- one search -----------------------------------------------------------------------------------------------------
+
+
+def _is_broad(candidate: dict[str, Any], verdicts: dict[Key, Verdict]) -> bool:
+    """Tell whether the term is the full name of a row that is not meant: then it only shortens a longer name."""
+    term = fold(candidate["term"])
+    named = [key for key, name in _rows(candidate) if fold(name) == term]
+    return bool(named) and not any(key in verdicts for key in named)
 
 
 def _resolution(candidate: dict[str, Any], verdicts: dict[Key, Verdict], taken: set[Key]) -> dict[str, Any]:
@@ -128,19 +162,26 @@ def _resolution(candidate: dict[str, Any], verdicts: dict[Key, Verdict], taken: 
     named = {key for key, name in rows if fold(name) == exact}
     chosen = [(key, verdict) for key, verdict in judged if verdict.status == "selected"]
     chosen.sort(key=lambda item: (item[0] not in named, item[0] in taken, item[1].order))
+    if chosen and chosen[0][0] in taken and _is_broad(candidate, verdicts):
+        reason = f"The term shortens {chosen[0][1].name}, which another search singles out."
+        return _reply(candidate, "ambiguous", None, chosen[0][1], reason)
     if chosen and not candidate["truncated"]:
         key, verdict = chosen[0]
         taken.add(key)
         return _reply(candidate, "selected", key, verdict, f"{verdict.reason} The name is {verdict.name}.")
     unsure = [verdict for _, verdict in judged if verdict.status == "ambiguous"]
     if candidate["truncated"] and (named or chosen):
-        return _reply(candidate, "ambiguous", None, None, "More rows match than were kept, so none of them is singled out.")
+        return _reply(
+            candidate, "ambiguous", None, None, "More rows match than were kept, so none of them is singled out."
+        )
     if unsure:
         return _reply(candidate, "ambiguous", None, unsure[0], unsure[0].reason)
     return _reply(candidate, "no_match", None, None, "No returned name is what the text names.")
 
 
-def _reply(candidate: dict[str, Any], status: str, key: Key | None, verdict: Verdict | None, reason: str) -> dict[str, Any]:
+def _reply(
+    candidate: dict[str, Any], status: str, key: Key | None, verdict: Verdict | None, reason: str
+) -> dict[str, Any]:
     mentions = candidate["mentions"]
     cited = [alias for alias in mentions if verdict is not None and alias in verdict.sources] or mentions[:1]
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from casebound_llm_offline.lexicon import (
     STOP_WORDS,
 )
 from casebound_llm_offline.match import EXACT, PART, TYPO, Text
-from casebound_llm_offline.text import HAN, bare, fold, is_lower, languages, tokens
+from casebound_llm_offline.text import HAN, fold, is_lower, languages, tokens
 
 if TYPE_CHECKING:
     from casebound_llm_offline.assess import Found, Key
@@ -55,19 +55,35 @@ class Style:
     lower_only: frozenset[str]
 
 
-def judge(found: Iterable[Found], texts: Mapping[str, Text]) -> dict[Key, Verdict]:
-    """Return a verdict for each entity that may be meant; what is absent is not meant."""
+def judge(found: Iterable[Found], texts: Mapping[str, Text], cited: Collection[Key] = ()) -> dict[Key, Verdict]:
+    """Return a verdict for each entity that may be meant; what is absent is not meant.
+
+    Args:
+        found: the places of names.
+        texts: the sources by alias.
+        cited: entities that the report cites by their id: where several bear a name, the cited one is meant.
+    """
     style = _style(texts)
     groups: dict[tuple[str, int], list[Found]] = {}
     for each in found:
         groups.setdefault((fold(each.shown), each.level), []).append(each)
     verdicts: dict[Key, Verdict] = {}
     for order, ((_, level), places) in enumerate(sorted(groups.items(), key=lambda item: -item[0][1])):
-        for key, verdict in _group(places, level, order, style).items():
+        for key, verdict in _group(places, level, order, style, cited).items():
             known = verdicts.get(key)
             if known is None or (known.status == "ambiguous" and verdict.status == "selected" and level == EXACT):
                 verdicts[key] = verdict
-    return verdicts
+    return _without_short_forms(verdicts)
+
+
+def _without_short_forms(verdicts: dict[Key, Verdict]) -> dict[Key, Verdict]:
+    """Drop a name that ends a selected longer name of its type: the text most likely shortens the longer one."""
+    longer = {(key[0], fold(verdict.name)) for key, verdict in verdicts.items() if verdict.status == "selected"}
+    return {
+        key: verdict
+        for key, verdict in verdicts.items()
+        if not any(key[0] == kind and name.endswith(" " + fold(verdict.name)) for kind, name in longer)
+    }
 
 
 def _style(texts: Mapping[str, Text]) -> Style:
@@ -75,7 +91,7 @@ def _style(texts: Mapping[str, Text]) -> Style:
     return Style(spoken.get("de", 0.0) > 0.5, frozenset(alias for alias, text in texts.items() if is_lower(text.shown)))
 
 
-def _group(places: list[Found], level: int, order: int, style: Style) -> dict[Key, Verdict]:
+def _group(places: list[Found], level: int, order: int, style: Style, cited: Collection[Key]) -> dict[Key, Verdict]:
     """Return the verdicts for one text that stands at all `places`."""
     names: dict[Key, str] = {}
     for place in places:
@@ -91,6 +107,9 @@ def _group(places: list[Found], level: int, order: int, style: Style) -> dict[Ke
     keys = [key for key in names if key[0] in best]
     if level == PART and (len(names) > 1 or not all(_stands_alone(place) for place in places)):
         return {}
+    chosen = [key for key in keys if key in cited]
+    if len(keys) > 1 and len(chosen) == 1:
+        return {chosen[0]: Verdict("selected", names[chosen[0]], "The report cites this id.", sources, order)}
     if len(keys) > 1:
         why = "types" if shared else "ids"
         reason = f"Several {why} bear this name and the text does not tell them apart."
@@ -113,7 +132,7 @@ def _fit(entity_type: str, places: list[Found]) -> float:
 
 
 def _stands_alone(place: Found) -> bool:
-    """Tell whether no neighbouring word in upper case belongs to the name that the text begins or ends."""
+    """Tell whether no neighbouring word in upper case belongs to the name that the text begins."""
     marked = any(char in place.shown for char in "'’-") or " " in place.shown
     return marked and not place.around.upper_beside
 
@@ -128,13 +147,21 @@ def _is_meant(place: Found, fits: dict[str, float], level: int, style: Style) ->
         return False
     before = place.around.before[0] if place.around.before else ""
     scenery = all(kind_of(kind) == "object" for kind in fits)
-    if before in LOCATIVE and not label and (scenery or len(words) == 1):
+    if _is_located(place.around.before) and not label and (scenery or len(words) == 1 or level < EXACT):
         return False
     if len(words) > 1 and place.source in style.lower_only and not label:
-        return not DETERMINERS & set(place.around.before[:2])
+        cued = max(place.around.clue(kind) for kind in fits) >= 1.0
+        return cued or not DETERMINERS & set(place.around.before[:2])
     if len(words) > 1:
         return any(word.upper for word in words) or label
     return _is_single_meant(place, words[0].key, before, label, level, style)
+
+
+def _is_located(before: list[str]) -> bool:
+    """Tell whether a word for a place, with or without an article, stands right before."""
+    return bool(before) and (
+        before[0] in LOCATIVE or (before[0] in ARTICLES and before[1:2] != [] and before[1] in LOCATIVE)
+    )
 
 
 def _is_single_meant(place: Found, word: str, before: str, label: bool, level: int, style: Style) -> bool:

@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from casebound_llm_offline.lexicon import AND_WORDS, CONNECTORS, CUES_AFTER, CUES_BEFORE, KIND_LABELS, STOP_WORDS
+from casebound_llm_offline.lexicon import (
+    AND_WORDS,
+    CONNECTORS,
+    CUES_AFTER,
+    CUES_BEFORE,
+    KIND_LABELS,
+    OPENING_CUES,
+    STOP_WORDS,
+)
 from casebound_llm_offline.text import HAN, SENTENCE_END, Token, bare, fold, tokens
 
 LABEL = 4.0
@@ -70,7 +78,7 @@ class Context:
                 score = max(score, (LABEL, LABEL * 0.75, 1.5)[place])
         if self.after and self.after[0] in labels:
             score = max(score, LABEL * 0.6)
-        near = self.left[-5:].rstrip("“\"「【《『 ：:")
+        near = self.left[-5:].rstrip('“"「【《『 ：:')
         if any(near.endswith(label) for label in labels if HAN.match(label)):
             score = LABEL
         return score
@@ -82,6 +90,8 @@ class Context:
         for place, word in enumerate(self.before[:3]):
             if word in CUES_BEFORE[kind]:
                 score = max(score, 1.5 - 0.4 * place)
+        if kind == "task" and len(self.before) == 1 and self.before[0] in OPENING_CUES:
+            score = 1.5
         after = next((1.0 for word in self.after[:4] if word in CUES_AFTER[kind]), 0.0)
         if HAN.search(self.left[-3:] + self.right[:4]):
             left, right = self.left[-4:], self.right[:5]
@@ -109,7 +119,7 @@ def _first_clause(text: str) -> str:
 
 
 def shape(name: str, kind: str | None) -> float:
-    """Return how well the shape of a name fits a kind, -0.6 to 0.6: tasks read like titles, agents like proper names."""
+    """Return how well a name's shape fits a kind, -0.6 to 0.6: tasks read like titles, agents like proper names."""
     words = [token.key for token in tokens(name)]
     joined = sum(1 for word in words if word in CONNECTORS and word not in AND_WORDS)
     title = bool(re.search(r"[!?…]|\.\.\.|: ", name)) or (joined > 0 and len(words) > 3)

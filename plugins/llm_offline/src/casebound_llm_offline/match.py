@@ -4,7 +4,7 @@ Levels, best first:
 - `EXACT`: the whole name, letter case aside, between word boundaries;
 - `LIKE`: the same words but for accents, marks, inflection and connecting words;
 - `TYPO`: the same words, some of them misspelt;
-- `PART`: the text names only the beginning or the end of the name.
+- `PART`: the text names only the beginning of the name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,11 @@ class Place:
 def places_of(text: Text, name: str, term: str) -> list[Place]:
     """Return where `name`, found by looking for `term`, stands in `text`: best and less sure places alike."""
     wanted = fold(name).strip()
-    exact = [Place(at, at + len(wanted), EXACT) for at in _finds(text.folded, wanted) if _is_whole(text.folded, at, len(wanted))]
+    exact = [
+        Place(at, at + len(wanted), EXACT)
+        for at in _finds(text.folded, wanted)
+        if _is_whole(text.folded, at, len(wanted))
+    ]
     if not wanted:
         return []
     size = len(fold(term))
@@ -111,18 +115,17 @@ def _compare(words: list[Token], around: list[Token], first: int, low: int) -> P
 
 
 def _part(words: list[Token], around: list[Token], low: int, at: int, size: int) -> Place | None:
-    """Return the term's words where they are whole words that begin or end the name."""
+    """Return the term's words where they are whole words that begin the name."""
     seen = [word for word in around if low + word.start < at + size and low + word.end > at]
     if not seen or len(seen) >= len(words):
         return None
     head = all(likeness(word.key, other.key) >= LIKE for word, other in zip(words, seen, strict=False))
-    tail = all(likeness(word.key, other.key) >= LIKE for word, other in zip(words[-len(seen) :], seen, strict=False))
-    return Place(low + seen[0].start, low + seen[-1].end, PART) if head or tail else None
+    return Place(low + seen[0].start, low + seen[-1].end, PART) if head else None
 
 
 @lru_cache(maxsize=8192)
 def likeness(left: str, right: str) -> int:
-    """Return `LIKE` for the same word, inflected or with other accents, `TYPO` for a misspelling, -1 for another word."""
+    """Return `LIKE` for the same word, inflected or accented otherwise, `TYPO` for a misspelling, else -1."""
     if left == right:
         return LIKE
     one, two = loose(left), loose(right)
@@ -133,7 +136,12 @@ def likeness(left: str, right: str) -> int:
     if len(short) >= 4 and _is_inflection(short[common:], long[common:], common, short.isascii()):
         return LIKE
     allowed = 2 if len(short) >= 8 else 1 if len(short) >= 5 else 0
-    if allowed and common and len(long) - len(short) <= allowed + 1 and distance(short, long) <= allowed + (len(long) > 9):
+    if (
+        allowed
+        and common
+        and len(long) - len(short) <= allowed + 1
+        and distance(short, long) <= allowed + (len(long) > 9)
+    ):
         return TYPO
     return -1
 

@@ -1,4 +1,4 @@
-"""The provider: it parses the user message, asks the rule set of the stage, and reports zero tokens, which is measured."""
+"""The provider: it asks the rules of the stage, and reports zero tokens, which is measured: there are none."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class OfflineProvider:
                 hint="install a plugin that offers rules for this stage, or use another provider",
             )
         text = canonical_bytes(answer(_parsed(request))).decode()
-        return NativeReply(status=200, body=canonical_bytes({"text": text, "usage": {"input_tokens": 0, "output_tokens": 0}}))
+        return NativeReply(
+            status=200, body=canonical_bytes({"text": text, "usage": {"input_tokens": 0, "output_tokens": 0}})
+        )
 
     def read(self, native: NativeReply) -> ModelReply:
         """Return the text and the zero usage that `send` wrote down.
@@ -65,7 +67,7 @@ class OfflineProvider:
                 output_tokens=body["usage"]["output_tokens"],
             )
             return ModelReply(text=body["text"], finish_reason="stop", usage=usage)
-        except (ValueError, KeyError, TypeError) as exc:
+        except (ValueError, KeyError, TypeError, RecursionError) as exc:
             raise ProviderError(
                 "LLM_UNAVAILABLE",
                 retryable=False,
@@ -81,7 +83,7 @@ class OfflineProvider:
 def _parsed(request: ModelRequest) -> dict[str, Any]:
     try:
         message = json.loads(request.user)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise _no_object(request.stage) from exc
     if not isinstance(message, dict):
         raise _no_object(request.stage)

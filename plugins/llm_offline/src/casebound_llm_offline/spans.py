@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from casebound_llm_offline.lexicon import (
     AND_WORDS,
@@ -32,6 +33,7 @@ QUOTED = re.compile(
     r"|「([^」\n]{2,60})」|『([^』\n]{2,60})』|【([^】\n]{2,60})】|《([^》\n]{2,60})》|`([^`\n]{2,60})`"
 )
 _INNER_GAP = frozenset(" \u00a0\"“”«»'")
+_GENITIVE = "的"
 _HAN_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff·]{2,}")
 
 
@@ -43,12 +45,14 @@ class Span:
         start, end: its place in the source, half open.
         text: the slice.
         weight: how name-like it is, 0 to 1.
+        quoted: whether it stands in quotation marks or brackets.
     """
 
     start: int
     end: int
     text: str
     weight: float
+    quoted: bool = False
 
 
 def spans_of(text: str, limit: int, first_upper: bool = False) -> Iterator[Span]:
@@ -86,7 +90,7 @@ def _quoted(text: str, limit: int) -> Iterator[Span]:
         inner = match.group(group)
         if inner.strip() and any(char.isalpha() for char in inner):
             weight = 0.95 if inner[0].isupper() or HAN.match(inner) else 0.6
-            yield Span(match.start(group), match.end(group), inner, weight)
+            yield Span(match.start(group), match.end(group), inner, weight, True)
 
 
 # --- scripts with upper case ----------------------------------------------------------------------------------------
@@ -113,7 +117,9 @@ def _run_end(words: list[Token], start: int) -> int:
         ahead = end
         while ahead < len(words) and ahead - end < 3 and words[ahead].key in CONNECTORS and not words[ahead].upper:
             ahead += 1
-        if ahead == len(words) or not (words[ahead].upper or (words[ahead].text[0].isdigit() and ahead == end)):
+        if ahead == len(words) or not (
+            words[ahead].upper or (words[ahead].text[0].isdigit() and words[ahead].text.isalnum() and ahead == end)
+        ):
             break
         end = ahead + 1
     return end
@@ -159,7 +165,7 @@ def _seam(words: list[Token], begin: int, end: int) -> int | None:
 
 
 def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int, float]]:
-    """Yield the parts of a run that may be names, each with how likely: around a seam, after connecting words, …"""
+    """Yield the parts of a run that may be names, each with how likely that is."""
     seam = _seam(words, begin, end)
     if seam is not None:
         right = seam if words[seam].upper else seam + 1
@@ -169,8 +175,8 @@ def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int,
         if right < end:
             yield right, end, 1.0
         return
-    if words[begin].initial and end - begin > 1:
-        yield begin + 1, end, 0.72 if words[begin + 1].key not in CONNECTORS else 0.3
+    if words[begin].initial and end - begin > 1 and words[begin + 1].key not in CONNECTORS:
+        yield begin + 1, end, 0.72
     index = begin + 1
     while index < end:
         if words[index].key not in CONNECTORS and words[index].key not in ARTICLES:
@@ -179,7 +185,7 @@ def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int,
         right = index
         while right < end - 1 and words[right].key in CONNECTORS and not words[right].upper:
             right += 1
-        yield right, end, 0.7 if end - right > 1 else 0.4
+        yield right, end, 0.7 if end - right > 1 or len(words[right].text) > 8 else 0.4
         yield begin, index, 0.5 if index - begin > 1 else 0.35
         index = right + 1
 
@@ -192,18 +198,20 @@ def _continued(text: str, words: list[Token], start: int, end: int) -> Iterator[
     if begin == end or end == len(words) or words[begin].key in COMMON_WORDS:
         return
     weight = 0.62 if words[begin].initial else 0.8
+    vague = words[begin].key in STOP_WORDS or len(words[begin].text) < 5
     stop = end
-    for _ in range(3):
-        while stop < len(words) and words[stop].key in CONNECTORS and stop - end < 4:
+    for _ in range(4):
+        while stop < len(words) and words[stop].key in CONNECTORS and not words[stop].upper and stop - end < 4:
             stop += 1
             weight *= 0.85
         if stop >= len(words) or not words[stop].text[0].isalpha() or words[stop].end - words[begin].start > MAX_NAME:
             return
-        if words[stop].key in STOP_WORDS:
+        if words[stop].key in STOP_WORDS and not words[stop].upper:
             weight *= 0.7
+        weight = min(0.8, weight * 1.15) if words[stop].upper else weight
         stop += 1
         yield _span(text, words, begin, stop, weight)
-        weight *= 0.7
+        weight *= 0.85 if vague else 0.7
 
 
 def _weight(words: list[Token], begin: int, end: int) -> float:
@@ -271,15 +279,20 @@ def _han_pieces(text: str, start: int, end: int, weight: float) -> Iterator[Span
 
 
 def _han_piece(text: str, start: int, end: int, weight: float) -> Iterator[Span]:
-    """Yield a stretch, its parts around the genitive particle, and head and tail of a long one."""
+    """Yield a stretch, and what the genitive particle separates in it."""
+    yield from _han_ends(text, start, end, weight)
+    cuts = [start - 1, *(index for index in range(start, end) if text[index] == _GENITIVE), end]
+    if len(cuts) > 2:
+        for left, right in pairwise(cuts):
+            yield from _han_ends(text, left + 1, right, weight - 0.05)
+
+
+def _han_ends(text: str, start: int, end: int, weight: float) -> Iterator[Span]:
+    """Yield a short stretch whole, and the ends of a long one, where a name may begin or stop."""
     size = end - start
     if 2 <= size <= 14:
         yield Span(start, end, text[start:end], weight - (0.15 if size == 2 else 0.0))
-    middle = text.find("的", start + 1, end - 1)
-    if middle > 0:
-        yield from _han_piece(text, start, middle, weight - 0.05)
-        yield from _han_piece(text, middle + 1, end, weight - 0.05)
-    elif size >= 5:
+    if size >= 5 and _GENITIVE not in text[start:end]:
         head = 3 if size < 7 else 4
         yield Span(start, start + head, text[start : start + head], weight - 0.1)
         yield Span(end - head, end, text[end - head : end], weight - 0.2)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u064b-\u065f\u0900-\u0903\u093a-\u094f\u200c\u200d"
-TOKEN = re.compile(rf"[^\W_](?:[^\W_]|[{MARKS}]|['’\-‐·](?=[^\W_]))*")
+TOKEN = re.compile(rf"[^\W_](?:[^\W_]|[{MARKS}]|['’\-‐·](?=[^\W_])|(?<=\d)[.,](?=\d))*")
 HAN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 CASED = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]")
 SENTENCE_END = frozenset(".!?…:;。！？：；•|")
@@ -20,7 +20,7 @@ _LIGATURES = str.maketrans({"œ": "oe", "æ": "ae", "ß": "ss", "ё": "е", "ø"
 
 
 def fold(text: str) -> str:
-    """Return what the literal look-up compares: NFC, each code point in lower case where that is one code point, NFC."""
+    """Return what a literal look-up compares: NFC, lower case where that is one code point, NFC again."""
     composed = unicodedata.normalize("NFC", text)
     if composed.isascii():
         return composed.lower()
@@ -74,7 +74,7 @@ def bare(key: str) -> str:
 
 
 def languages(texts: list[str], words: dict[str, frozenset[str]], limit: int = 20000) -> dict[str, float]:
-    """Return how much of the function words belongs to each language, `zh` for Han script; empty where nothing shows."""
+    """Return each language's share of the function words, `zh` for Han script; empty where nothing shows."""
     counts = dict.fromkeys((*words, "zh"), 0)
     left = limit
     for text in texts:

@@ -58,7 +58,7 @@ _DROPPED = frozenset(
     }
 )
 _SHAPE = frozenset(
-    {"$defs", "additionalProperties", "anyOf", "items", "oneOf", "prefixItems", "properties", "required"}
+    {"$defs", "additionalProperties", "allOf", "anyOf", "items", "oneOf", "prefixItems", "properties", "required"}
 )
 _FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
 _JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
@@ -90,6 +90,8 @@ def _copied(schema: object, pointer: str) -> dict[str, object]:
     for keyword in schema:
         if keyword not in _KEPT and keyword not in _DROPPED and keyword not in _SHAPE:
             raise _refusal(f"the keyword {keyword}", pointer)
+    if not all(isinstance(part, Mapping) and part.keys() <= _DROPPED for part in _list(schema.get("allOf"))):
+        raise _refusal("the keyword allOf with more than what only narrows", pointer)
     copy = {key: value for key, value in schema.items() if key in _KEPT and _is_sendable(key, value)}
     if "$defs" in schema:
         copy["$defs"] = _each(schema["$defs"], f"{pointer}/$defs")

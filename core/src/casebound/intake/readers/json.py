@@ -9,10 +9,10 @@ read past, and nothing else is. A key that comes twice, an unknown key, another 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import NoReturn, cast, get_args
 
+from casebound.canonical import JsonError, escape_pointer, parse_json
 from casebound.contracts.case import Expectation, Provenance, Report
 from casebound.errors import SettingsError
 
@@ -41,22 +41,6 @@ COMMENT_KEYS_READ_PAST = (
 )
 
 
-class _Object(list[tuple[str, object]]):
-    """The members of a JSON object as they were written, duplicates included."""
-
-
-class _Number(str):
-    """A number as it was written; never converted, for a report needs none."""
-
-    __slots__ = ()
-
-
-class _Constant(str):
-    """NaN or Infinity, which JSON does not have."""
-
-    __slots__ = ()
-
-
 def read(text: str) -> Report:
     """Return the report that `text` holds.
 
@@ -80,74 +64,47 @@ def read(text: str) -> Report:
 
 def _parse(text: str) -> object:
     try:
-        value = json.loads(
-            text, object_pairs_hook=_Object, parse_int=_Number, parse_float=_Number, parse_constant=_Constant
-        )
-    except json.JSONDecodeError as exc:
+        return parse_json(text.encode())
+    except JsonError as exc:
+        pointer = None if exc.where else exc.pointer or "/"
         raise SettingsError(
-            "REPORT_SYNTAX", where=f"line {exc.lineno}, column {exc.colno}", found=exc.msg, expected="a JSON object"
+            "REPORT_SYNTAX", pointer=pointer, where=exc.where, found=exc.reason, expected="a JSON object"
         ) from exc
-    except RecursionError as exc:
-        raise SettingsError("REPORT_SYNTAX", found="JSON that is nested too deep", expected="a report") from exc
-    _check_everywhere(value)
-    return value
-
-
-def _check_everywhere(value: object) -> None:
-    """Refuse duplicate keys, NaN and Infinity wherever they stand, the first of them in the order of the text."""
-    waiting: list[tuple[object, str]] = [(value, "")]
-    while waiting:
-        item, pointer = waiting.pop()
-        if isinstance(item, _Constant):
-            _refuse(pointer, str(item), "a value that JSON has")
-        children: list[tuple[object, str]] = []
-        if isinstance(item, _Object):
-            seen: set[str] = set()
-            for key, child in item:
-                place = f"{pointer}/{_escaped(key)}"
-                if key in seen:
-                    _refuse(place, "the key a second time", "each key once")
-                seen.add(key)
-                children.append((child, place))
-        elif isinstance(item, list):
-            children = [(child, f"{pointer}/{index}") for index, child in enumerate(item)]
-        waiting.extend(reversed([child for child in children if isinstance(child[0], list | _Constant)]))
 
 
 def _object(value: object, pointer: str, keys: tuple[str, ...], past: tuple[str, ...] = ()) -> dict[str, object]:
-    if not isinstance(value, _Object):
+    if not isinstance(value, dict):
         _refuse(pointer, _type(value), "an object")
-    members = dict(value)
-    for key in members:
+    for key in value:
         if key not in keys and key not in past:
             found = "a key that no report has"
-            raise SettingsError("REPORT_SYNTAX", pointer=f"{pointer}/{_escaped(key)}", found=found, allowed=keys)
-    return members
+            raise SettingsError("REPORT_SYNTAX", pointer=f"{pointer}/{escape_pointer(key)}", found=found, allowed=keys)
+    return value
 
 
 def _items(value: object, pointer: str) -> Iterator[tuple[object, str]]:
     if value is None:
         return
-    if not isinstance(value, list) or isinstance(value, _Object):
+    if not isinstance(value, list):
         _refuse(pointer, _type(value), "an array")
     for index, item in enumerate(value):
         yield item, f"{pointer}/{index}"
 
 
 def _comment(value: object, pointer: str) -> str:
-    if isinstance(value, _Object):
+    if isinstance(value, dict):
         return _text(_object(value, pointer, ("body",), COMMENT_KEYS_READ_PAST).get("body"), f"{pointer}/body")
     return _text(value, pointer)
 
 
 def _expectation(value: object, pointer: str) -> Expectation:
-    if not isinstance(value, _Object):
+    if not isinstance(value, dict):
         return Expectation(text=_text(value, pointer))
     members = _object(value, pointer, EXPECTATION_KEYS)
     provenance = members.get("provenance", "tester_declaration")
     allowed = get_args(Provenance)
-    if type(provenance) is not str or provenance not in allowed:
-        found = provenance[:100] if type(provenance) is str else _type(provenance)
+    if not isinstance(provenance, str) or provenance not in allowed:
+        found = provenance[:100] if isinstance(provenance, str) else _type(provenance)
         raise SettingsError("REPORT_SYNTAX", pointer=f"{pointer}/provenance", found=found, allowed=allowed)
     return Expectation(
         text=_text(members.get("text"), f"{pointer}/text"),
@@ -161,7 +118,7 @@ def _text_or_none(value: object, pointer: str) -> str | None:
 
 
 def _text(value: object, pointer: str) -> str:
-    if type(value) is not str:
+    if not isinstance(value, str):
         _refuse(pointer, _type(value), "a string")
     return value
 
@@ -169,15 +126,11 @@ def _text(value: object, pointer: str) -> str:
 def _type(value: object) -> str:
     if value is None:
         return "null, or nothing"
-    if isinstance(value, _Number):
-        return "a number"
     if isinstance(value, bool):
         return "true or false"
-    return "an object" if isinstance(value, _Object) else "an array" if isinstance(value, list) else "a string"
-
-
-def _escaped(key: str) -> str:
-    return ascii(key.replace("~", "~0").replace("/", "~1"))[1:-1]
+    if isinstance(value, int | float):
+        return "a number"
+    return "an object" if isinstance(value, dict) else "an array" if isinstance(value, list) else "a string"
 
 
 def _refuse(pointer: str, found: str, expected: str) -> NoReturn:

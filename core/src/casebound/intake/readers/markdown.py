@@ -1,7 +1,7 @@
 """Markdown: optional front matter, an optional title heading, then the body.
 
-Front matter is a block at the very start between two lines `---` (the second may be `...`), with at least one `key:
-value` line, and beside such lines only blank lines, `# …`, and indented or `- …` lines. Everything else, an
+Front matter is a block at the very start between two lines `---` (the second may be `...`), with an `id` or a `title`
+in it, and nothing but `key: value` lines, blank lines, `# …`, and indented or `- …` lines. Everything else, an
 unterminated block above all, is body: nothing is hidden by mistake. In it:
 - `id` and `title` (any case) are scalars of one line, taken as they are written, without quotes around them; nothing is
   unescaped, ` #` starts no comment (titles name tickets), and an empty value, `null` and `~` mean none.
@@ -9,8 +9,8 @@ unterminated block above all, is body: nothing is hidden by mistake. In it:
 - A key that comes twice is `REPORT_SYNTAX`, and so is an `id` or `title` that goes on in the next line.
 
 Without a `title` there, a first line `# Heading` is the title and no part of the body, as issue exports write it;
-unless the heading is one of the built-in table (`# Steps to reproduce`), for then it opens a section. Ranges in the
-body count from the character behind the front matter or the title line.
+unless the built-in table knows it (`# Steps to reproduce`), for then it opens a section, or an HTML comment stands in
+it. Ranges in the body count from the character behind the front matter or the title line.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ \t]*:(?:[ \t]+(.*))?", re.DOTALL)
 _PAST = re.compile(r"[ \t]|#|-[ \t]|-?\Z")
 _TITLE = re.compile(rf"(?:[^\S\r\n]*(?:\r\n|\r|\n))*+[ ]{{0,3}}#[ \t]+([^\r\n]*){_EOL}")
 _CLOSING_HASHES = re.compile(r"(?:\A|[ \t])#+\Z")
+_KEYS = ("id", "title")
 _NONE = ("", "null", "~")
 _MORE_LINES = ("|", ">", "|-", ">-", "|+", ">+")
 
@@ -59,7 +60,7 @@ def _front_matter(text: str) -> tuple[dict[str, str | None], int]:
             break
         at = line.end()
         if _CLOSE.fullmatch(line[1]):
-            return (_values(lines), at) if any(key for key, _ in lines) else ({}, 0)
+            return (_values(lines), at) if any(key in _KEYS for key, _ in lines) else ({}, 0)
         pair = _KEY.fullmatch(line[1])
         if pair is None and _PAST.match(line[1]) is None:
             break
@@ -78,10 +79,10 @@ def _values(lines: list[tuple[str, str | None]]) -> dict[str, str | None]:
         if key:
             seen.add(key)
             current = key
-        if current in ("id", "title") and ((not key and value and value[0] != "#") or value in _MORE_LINES):
+        if current in _KEYS and ((not key and value and value[0] != "#") or value in _MORE_LINES):
             expected = "one line, `key: value`"
             raise SettingsError("REPORT_SYNTAX", pointer=f"/{current}", where=where, expected=expected)
-        if key in ("id", "title"):
+        if key in _KEYS:
             values[key] = None if value in _NONE else _unquoted(value or "")
     return values
 
@@ -99,6 +100,6 @@ def _title_heading(text: str, start: int) -> tuple[str | None, int]:
     if found is None:
         return None, start
     title = _CLOSING_HASHES.sub("", found[1].strip()).strip()
-    if not title or is_builtin_heading(title):
+    if not title or "<!--" in title or is_builtin_heading(title):
         return None, start
     return title, found.end()

@@ -11,10 +11,9 @@ def all_errors_v1(findings: Sequence[Finding], context: Mapping[str, object]) ->
     """Return every finding with its code, exact path, and what is permitted there, and what to do."""
     errors: list[dict[str, object]] = []
     for finding in findings:
-        error: dict[str, object] = {"code": finding.code, "path": finding.path, "message": finding.message}
+        error = {**finding.details, "code": finding.code, "path": finding.path, "message": finding.message}
         if finding.allowed:
             error["permitted"] = list(finding.allowed)
-        error.update(finding.details)
         errors.append(error)
     return {
         "errors": errors,

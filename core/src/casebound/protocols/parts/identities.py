@@ -57,7 +57,8 @@ def selected_groups_v1(facts: StageFacts, lookup_facts: list[Item]) -> list[Item
     """Return cited and selected entities, grouped by exact (type, id) and by nothing else.
 
     Cited ids keep their `E`; a selected one that is not cited gets an `N`, in the order of first selection. Each
-    selection keeps its name, locale, role, reason, mentions, capture and row as an association of its own.
+    selection keeps its name, locale, role, reason, the mentions that it cites, capture and row as an association of its
+    own. `mentions` of the group are all sources in which the report or a project description names it.
     """
     entities: dict[tuple[str, str], Item] = {}
     for place, entity in enumerate(facts.case.entities):
@@ -87,9 +88,14 @@ def selected_groups_v1(facts: StageFacts, lookup_facts: list[Item]) -> list[Item
         group = entities[key]
         group["selected"] = True
         group["lookup_associations"] = [*_items(group, "lookup_associations"), association]
-        mentions = {*_items(group, "mentions"), *_items(association, "mentions")}
-        group["mentions"] = sorted(str(mention) for mention in mentions)
+        mentions = {*map(str, _items(group, "mentions")), *_grounding(facts, index)}
+        group["mentions"] = sorted(mentions)
     return list(entities.values())
+
+
+def _grounding(facts: StageFacts, index: int) -> set[str]:
+    """Return every source in which the term of search `index` stands and which its plan cites."""
+    return {mention.source for mention in facts.plan.groundings[index].mentions} if facts.plan else set()
 
 
 def _items(owner: Item, key: str) -> list[object]:

@@ -18,7 +18,9 @@ def without_provenance_v1(items: Sequence[Mapping[str, Any]]) -> list[dict[str, 
     """Return `items` without their pointers and digests, lists of objects inside them likewise."""
     return [
         {
-            key: without_provenance_v1(value) if isinstance(value, list) and value and isinstance(value[0], dict) else value
+            key: without_provenance_v1(value)
+            if isinstance(value, list) and value and isinstance(value[0], dict)
+            else value
             for key, value in item.items()
             if key not in _PROVENANCE
         }

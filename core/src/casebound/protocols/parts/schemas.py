@@ -45,3 +45,8 @@ def statements_v1(**labels: str) -> Schema:
 def optional_v1(schema: Schema) -> Schema:
     """Return the schema of `schema` or null."""
     return {"anyOf": [schema, {"type": "null"}]}
+
+
+def named_v1(name: str) -> Schema:
+    """Return a reference to the schema that stands under `name` in the root's `$defs`."""
+    return {"$ref": f"#/$defs/{name}"}

@@ -108,7 +108,7 @@ class ProviderConformance:
     def test_reported_usage_is_kept(self, provider: Provider) -> None:
         """Costs are counted from it. Repair: map the server's counts to `Usage`."""
         if not self.capabilities.usage:
-            pytest.skip("declared: this provider's server reports no usage")
+            pytest.skip("capability: this provider's server reports no usage")
         usage = provider.read(_native(self.replies.success)).usage
         assert usage.input_tokens is not None
         assert usage.output_tokens is not None
@@ -277,6 +277,7 @@ class ProviderConformance:
         loopback.answer(Response(body=body, headers={"content-encoding": "gzip"}))
         assert self._failure(provider).code == "LLM_UNAVAILABLE"
 
+    @pytest.mark.faults
     @pytest.mark.parametrize("fault", [Fault.HANG, Fault.DRIP, Fault.STALL])
     def test_the_deadline_holds_for_the_whole_call(self, provider: Provider, loopback: Loopback, fault: Fault) -> None:
         """A byte now and then resets a read timeout for ever. Repair: one deadline of `timeout_s` around everything."""
@@ -350,7 +351,9 @@ class ProviderConformance:
             provider.read(native)
         assert_no_canary(*texts_of(caught.value))
 
-    @pytest.mark.parametrize("fault", [Fault.CLOSE, Fault.CUT, Fault.RESET, Fault.HANG])
+    @pytest.mark.parametrize(
+        "fault", [Fault.CLOSE, Fault.CUT, Fault.RESET, pytest.param(Fault.HANG, marks=pytest.mark.faults)]
+    )
     def test_the_key_is_in_no_exception(self, provider: Provider, loopback: Loopback, fault: Fault) -> None:
         """Libraries keep the request in their exceptions. Repair: raise your own error without them as context."""
         self._need_key()
@@ -380,12 +383,12 @@ class ProviderConformance:
 
     def _need_http(self) -> None:
         if not self.capabilities.http:
-            pytest.skip("declared: this provider does not speak HTTP")
+            pytest.skip("capability: this provider does not speak HTTP")
 
     def _need_key(self) -> None:
         self._need_http()
         if not self.capabilities.key:
-            pytest.skip("declared: this provider sends no key")
+            pytest.skip("capability: this provider sends no key")
 
     def _run(self, provider: Provider, work: Callable[[], Coroutine[object, object, T]]) -> T:
         async def closed_afterwards() -> T:
@@ -413,7 +416,7 @@ def _native(response: Response) -> NativeReply:
 
 def _given(response: Response | None, what: str) -> Response:
     if response is None:
-        pytest.skip(f"declared: this provider's server does not know {what}")
+        pytest.skip(f"capability: this provider's server does not know {what}")
     return response
 
 

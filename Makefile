@@ -1,0 +1,61 @@
+# One word a job. `make demo` and `make test` need Python 3.11 or newer, and make; they create .venv themselves, once.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check spec bench docs fix
+
+PYTHON := $(or $(PYTHON),$(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done))
+PLUGINS := $(sort $(wildcard plugins/*/pyproject.toml))
+VENV := .venv
+BIN := $(VENV)/bin
+TOOLS := mypy ruff import-linter types-jsonschema types-PyMySQL
+QUICK := not services and not faults and not realdata and not foreign
+
+help:            ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
+
+# A new dependency or plugin changes one of these files, and only then is anything installed again.
+$(VENV)/.ready: constraints.txt core/pyproject.toml $(PLUGINS)
+	@test -n "$(PYTHON)" || { echo "casebound needs Python 3.11 or newer"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -e './core[testing,mysql,postgresql]' $(patsubst %/pyproject.toml,-e ./%,$(PLUGINS)) $(TOOLS)
+	@touch $@
+
+demo: $(VENV)/.ready            ## resolve the embedded report: no key, no server, no settings
+	@$(BIN)/casebound demo
+
+test: $(VENV)/.ready            ## everything that needs nothing but this checkout
+	@$(BIN)/python -m pytest -q -m "$(QUICK)"
+
+# Servers that this project did not write live apart: what they bring would mix with ours.
+.venv-foreign/.ready: tests/services/foreign-requirements.txt $(VENV)/.ready
+	@test -x .venv-foreign/bin/python || $(PYTHON) -m venv .venv-foreign
+	@.venv-foreign/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+test-all: $(VENV)/.ready .venv-foreign/.ready  ## everything: services, faults, real data, foreign servers
+	@$(BIN)/python -m pytest -q
+
+check: $(VENV)/.ready           ## format, lint, types, imports, generated files
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python scripts/docs.py --check
+	@$(BIN)/python scripts/spec.py --quiet
+
+spec: $(VENV)/.ready            ## which rows of the checklist a test proves
+	@$(BIN)/python scripts/spec.py
+
+bench: $(VENV)/.ready           ## figures: start-up, host overhead, verify
+	@$(BIN)/python bench/startup.py
+	@$(BIN)/python bench/host_overhead.py
+
+docs: $(VENV)/.ready            ## write what is generated below docs/reference
+	@$(BIN)/python scripts/docs.py
+
+fix: $(VENV)/.ready             ## repair what a tool can repair
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/python scripts/docs.py

@@ -1,0 +1,210 @@
+"""`resolve`, `show`, `resume`, `explain`, `verify`, `demo`: reports, and the cases that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from casebound.cli.common import (
+    debug_option,
+    format_option,
+    print_json,
+    print_nodes,
+    print_note,
+    progress,
+    settings_options,
+    workspace_option,
+)
+
+if TYPE_CHECKING:
+    from casebound.api import Project
+    from casebound.result import Result
+
+stop_option = click.option(
+    "--stop-after",
+    metavar="PHASE",
+    help="The last phase to run: admission, construction, research, interpretation, or a plugin's.",
+)
+
+
+@click.command(help="Find the entities that each REPORT is about: the whole job, as far as it goes.")
+@click.argument("reports", metavar="REPORT...", nargs=-1, required=True)
+@click.option("--package-id", metavar="ID", help="Name the package; a new id is a fresh case of the same report.")
+@stop_option
+@settings_options
+@workspace_option
+@format_option
+@debug_option
+def resolve(
+    reports: tuple[str, ...],
+    package_id: str | None,
+    stop_after: str | None,
+    project_config: Path | None,
+    llm_config: Path | None,
+    workspace: Path | None,
+    as_json: bool,
+) -> int:
+    """Resolve reports in the order given; each result is printed as soon as it is there."""
+    from casebound.result import common_exit_status
+
+    statuses = []
+    with _open(project_config, llm_config, workspace) as project:
+        results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
+        while (result := _next(project, results)) is not None:
+            _print_result(result, as_json)
+            _print_notes(project)
+            statuses.append(result.exit_status)
+    return common_exit_status(statuses)
+
+
+@click.command(help="Show a CASE in one view: result, plan, candidates, assessment, interpretation.")
+@click.argument("case")
+@settings_options
+@workspace_option
+@format_option
+@debug_option
+def show(
+    case: str, project_config: Path | None, llm_config: Path | None, workspace: Path | None, as_json: bool
+) -> None:
+    """Print what a case holds; nothing is changed."""
+    with _open(project_config, llm_config, workspace) as project:
+        shown = project.show(case)
+    if as_json:
+        print_json(shown)
+        return
+    from casebound.render.terminal import case_nodes
+
+    print_nodes(case_nodes(shown))
+
+
+@click.command(help="Let a CASE that waits go on, not before its retry time.")
+@click.argument("case")
+@stop_option
+@settings_options
+@workspace_option
+@format_option
+@debug_option
+def resume(
+    case: str,
+    stop_after: str | None,
+    project_config: Path | None,
+    llm_config: Path | None,
+    workspace: Path | None,
+    as_json: bool,
+) -> int:
+    """Go on with one case and print its result."""
+    with _open(project_config, llm_config, workspace) as project:
+        with progress() as project.report:
+            result = project.resume(case, stop_after=stop_after)
+        _print_result(result, as_json)
+        _print_notes(project)
+    return result.exit_status
+
+
+@click.command(help="Explain a CASE: each claim down to the characters of the report and the row of the table.")
+@click.argument("case")
+@settings_options
+@workspace_option
+@format_option
+@debug_option
+def explain(
+    case: str, project_config: Path | None, llm_config: Path | None, workspace: Path | None, as_json: bool
+) -> None:
+    """Print the chain mention, search, capture, candidates, assessment."""
+    with _open(project_config, llm_config, workspace) as project:
+        chain = project.explain(case)
+    if as_json:
+        print_json(chain.to_json())
+        return
+    from casebound.render.terminal import chain_nodes
+
+    print_nodes(chain_nodes(chain))
+
+
+@click.command(help="Derive each PACKAGE again from its own bytes, without database and model, and compare.")
+@click.argument("packages", metavar="PACKAGE...", nargs=-1, required=True)
+@format_option
+@debug_option
+def verify(packages: tuple[str, ...], as_json: bool) -> int:
+    """Verify packages in the order given; one that is none at all is told, and the next one is verified."""
+    from casebound.api import verify as verify_package
+    from casebound.errors import CaseboundError
+    from casebound.render.terminal import verification_nodes, verification_note
+    from casebound.result import common_exit_status
+
+    statuses, verified = [], False
+    for package in packages:
+        try:
+            verification = verify_package(package)
+        except CaseboundError as exc:
+            print_note(str(exc))
+            statuses.append(exc.exit_status)
+            continue
+        if as_json:
+            print_json(verification.to_json())
+        else:
+            print_nodes(verification_nodes(verification))
+        statuses.append(0 if verification else 1)
+        verified = True
+    if verified and not as_json:
+        print_nodes([verification_note()])
+    return common_exit_status(statuses)
+
+
+@click.command(help="Lay out an embedded sample in a folder, resolve it and explain the result. NAME: which sample.")
+@click.argument("name", required=False)
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path),
+    help="An empty folder for the sample and its cases; default: a new temporary one, which is kept.",
+)
+@debug_option
+def demo(name: str | None, workspace: Path | None) -> int:
+    """Run the demo; the last lines are the paths of package and summary."""
+    from casebound.demo import run_demo
+    from casebound.render.terminal import chain_nodes, result_nodes
+    from casebound.result import common_exit_status
+
+    with progress() as report:
+        run = run_demo(name, workspace=workspace, report=report)
+    pictures = [chain_nodes(chain) for chain in run.chains]
+    pictures += [result_nodes(result.to_json(), summary=result.summary, options=run.options) for result in run.results]
+    print_nodes([tree for picture in pictures for tree in picture])
+    return common_exit_status(result.exit_status for result in run.results)
+
+
+# --- what these commands share ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _open(project_config: Path | None, llm_config: Path | None, workspace: Path | None) -> Iterator[Project]:
+    from casebound.api import Project
+
+    project = Project.open(project_config, llm_config=llm_config, workspace=workspace)
+    try:
+        yield project
+    finally:
+        project.close()
+
+
+def _next(project: Project, results: Iterator[Result]) -> Result | None:
+    with progress() as project.report:
+        return next(results, None)
+
+
+def _print_result(result: Result, as_json: bool) -> None:
+    if as_json:
+        print_json(result.to_json())
+        return
+    from casebound.render.terminal import result_nodes
+
+    print_nodes(result_nodes(result.to_json(), summary=result.summary))
+
+
+def _print_notes(project: Project) -> None:
+    while project.notes:
+        print_note(project.notes.pop(0))

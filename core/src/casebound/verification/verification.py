@@ -1,0 +1,101 @@
+"""`verify`: three answers, and every failure with its file and pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from casebound.contracts.findings import VerificationFinding
+from casebound.errors import CaseboundError, SettingsError
+from casebound.host import Host
+from casebound.store import layout
+from casebound.store.layout import Revision
+from casebound.verification.evidence import Evidence, Stop
+from casebound.verification.report_steps import verify_report
+from casebound.verification.revision_steps import verify_events, verify_revision
+from casebound.verification.sealing import verify_explained, verify_files
+
+Answer = Literal["holds", "does_not_hold", "unfinished"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was found; true only where a finished package holds.
+
+    Attributes:
+        package: the folder.
+        answer: `holds`; `does_not_hold`, with findings; `unfinished`: what is there holds.
+        findings: everything that does not hold.
+        checked: how many files were looked at.
+    """
+
+    package: str
+    answer: Answer
+    findings: tuple[VerificationFinding, ...]
+    checked: int
+
+    def __bool__(self) -> bool:
+        return self.answer == "holds"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the verification as JSON data."""
+        return {
+            "package": self.package,
+            "answer": self.answer,
+            "findings": [finding.to_json() for finding in self.findings],
+            "checked": self.checked,
+        }
+
+
+def verify_package(root: Path, host: Host) -> Verification:
+    """Verify one package.
+
+    Raises:
+        SettingsError: there is no package at `root` (`PACKAGE_UNREADABLE`).
+    """
+    if not (root / layout.PACKAGE).exists() and not (root / layout.ADMISSION).exists():
+        raise SettingsError("PACKAGE_UNREADABLE", path=str(root), found="no package.json")
+    evidence = Evidence(root)
+    revisions = [Revision(number) for number in _numbers([*evidence.paths, *evidence.folders])]
+    verify_files(evidence, revisions)
+    with _guarded(evidence, layout.PACKAGE):
+        report = verify_report(evidence, host)
+        for place, revision in enumerate(revisions):
+            if revision.number != place + 1 or any(not evidence.has(before.seal) for before in revisions[:place]):
+                evidence.note(
+                    "VERIFY_EXTRA", revision.folder, "an interpretation before it is missing, or not finished"
+                )
+            with _guarded(evidence, revision.input):
+                verify_events(evidence, revision)
+                if report is not None:
+                    verify_revision(evidence, host, report, revision)
+    if not evidence.findings:
+        verify_explained(evidence)
+    return Verification(str(root), _answer(evidence, revisions), tuple(evidence.findings), len(evidence.paths))
+
+
+@contextmanager
+def _guarded(evidence: Evidence, file: str) -> Iterator[None]:
+    """Turn whatever a derivation ends with into a finding about `file`: a package is data, and may hold anything."""
+    try:
+        yield
+    except Stop:
+        pass  # what is wrong is noted; what depends on it cannot be derived, another revision may still hold
+    except CaseboundError as exc:
+        evidence.note(exc.code, file, str(exc), exc.pointer or "")
+    except Exception as exc:  # noqa: BLE001  # a protocol of a plugin may raise anything at what it did not expect
+        evidence.note("VERIFY_FAILED", file, f"what follows cannot be derived ({type(exc).__name__})")
+
+
+def _numbers(paths: Iterable[str]) -> list[int]:
+    parts = (path.split("/") for path in paths if path.startswith(layout.INTERPRETATIONS + "/"))
+    return sorted({int(part[2]) for part in parts if len(part) > 3 and part[2].isdecimal()})
+
+
+def _answer(evidence: Evidence, revisions: Sequence[Revision]) -> Answer:
+    if evidence.findings:
+        return "does_not_hold"
+    return "holds" if revisions and evidence.has(revisions[-1].seal) else "unfinished"

@@ -1,0 +1,181 @@
+"""Judging a reply: what it says about itself, then strict JSON, then the schema, then the meaning."""
+
+from __future__ import annotations
+
+import pytest
+from casebound.contracts.findings import Finding
+from casebound.contracts.model_call import ModelReply
+from casebound.errors import PluginError
+from casebound.llm.judge import MOST_SCHEMA_ERRORS, judge
+from casebound.specs import Validator
+
+ENTITY = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["id"],
+    "properties": {"id": {"type": "string", "minLength": 1}},
+}
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["index", "status", "entity", "ids"],
+    "properties": {
+        "index": {"type": "integer"},
+        "status": {"type": "string", "enum": ["selected", "no_match"]},
+        "entity": {"anyOf": [ENTITY, {"type": "null"}]},
+        "ids": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "string", "pattern": "^[SV][0-9]{4}$"},
+            "allOf": [{"contains": {"const": "V0001"}}, {"contains": {"enum": ["S0001", "S0002"]}}],
+        },
+    },
+}
+GOOD = '{"index":0,"status":"selected","entity":{"id":"1"},"ids":["V0001","S0002"]}'
+
+
+def verdict(text, schema=SCHEMA, rules=(), **facts):
+    return judge(ModelReply(text=text, finish_reason=facts.pop("finish_reason", "stop"), **facts), schema, rules, {})
+
+
+def findings(text, **facts):
+    found = verdict(text, **facts)
+    assert found.value is None
+    return [(finding.code, finding.path) for finding in found.findings]
+
+
+def test_a_reply_that_holds_is_returned_as_it_was_said():
+    assert verdict(GOOD).value == {"index": 0, "status": "selected", "entity": {"id": "1"}, "ids": ["V0001", "S0002"]}
+    assert verdict(f"\n {GOOD}\t\r\n").findings == ()  # blanks around it belong to JSON
+
+
+@pytest.mark.spec("A-129")
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (f"```json\n{GOOD}\n```", ""),
+        (f"Here it is: {GOOD}", ""),
+        (f"{GOOD} I hope this helps.", ""),
+        (f"{GOOD}{GOOD}", ""),
+        (f"{GOOD}]", ""),
+        (GOOD[:-1], ""),
+        ("\ufeff" + GOOD, ""),
+        ("", ""),
+        (" \n\t", ""),
+        ("{'index':0}", ""),
+        ('{"index":0,}', ""),
+        ('{"index":0 /* zero */}', ""),
+        (GOOD.replace("0,", "NaN,"), "/index"),
+        (GOOD.replace("0,", "-Infinity,"), "/index"),
+        (GOOD.replace("0,", "1e999,"), "/index"),
+        (GOOD.replace("0,", "1" * 5000 + ","), "/index"),
+        (GOOD.replace("0,", "00,"), ""),
+        (GOOD.replace('"status"', '"index":1,"status"'), "/index"),
+        (GOOD.replace('{"id":"1"}', '{"id":"1","id":"2"}'), "/entity/id"),
+        (GOOD.replace('"1"', '"\\ud800"'), "/entity/id"),
+        (GOOD.replace('"1"', '"\ud800"'), ""),
+        (GOOD.replace('"1"', '"a\nb"'), ""),
+        ("[" * 100_000 + "]" * 100_000, ""),
+        ("{" + '"a":{' * 50_000, ""),
+    ],
+)
+def test_what_is_not_exactly_one_strict_json_value_is_refused(text, path):
+    assert findings(text) == [("LLM_OUTPUT_JSON", path)]
+
+
+@pytest.mark.spec("A-006", "A-016", "A-017", "A-018", "A-019", "A-129")
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("null", ""),
+        ("[]", ""),
+        ('"a"', ""),
+        ("{}", ""),
+        (GOOD.replace("0,", "0.0,"), "/index"),
+        (GOOD.replace("0,", "1.5,"), "/index"),
+        (GOOD.replace("0,", "false,"), "/index"),
+        (GOOD.replace("0,", '"0",'), "/index"),
+        (GOOD.replace('"index"', '"Index"'), ""),
+        (GOOD.replace('"index"', '"table":"hosts","index"'), ""),
+        (GOOD.replace('{"id":"1"}', '{"id":"1","cause":"x"}'), "/entity"),
+        (GOOD.replace('{"id":"1"}', '{"id":1}'), "/entity/id"),
+        (GOOD.replace('{"id":"1"}', '{"id":""}'), "/entity/id"),
+        (GOOD.replace('{"id":"1"}', "{}"), "/entity"),
+        (GOOD.replace('"selected"', '"maybe"'), "/status"),
+        (GOOD.replace('"V0001","S0002"', '"S0002"'), "/ids"),
+        (GOOD.replace('"V0001","S0002"', '"V0001"'), "/ids"),
+        (GOOD.replace("S0002", "S0002 "), "/ids/1"),
+    ],
+)
+def test_what_does_not_fit_the_schema_is_told_with_its_place(text, path):
+    assert ("LLM_OUTPUT_SCHEMA", path) in findings(text)
+
+
+def test_a_schema_finding_says_what_is_accepted():
+    found = verdict(GOOD.replace('"V0001","S0002"', '"S0009"').replace('"selected"', '"maybe"')).findings
+    assert [(finding.path, finding.allowed) for finding in found] == [
+        ("/ids", ("V0001",)),
+        ("/ids", ("S0001", "S0002")),
+        ("/status", ("selected", "no_match")),
+    ]
+
+
+def test_a_schema_finding_names_missing_and_unknown_keys_and_never_the_value():
+    (missing, unknown) = sorted(
+        verdict('{"status":"no_match","entity":null,"ids":["V0001","S0001"],"a/b":"SECRET"}').findings, key=str
+    )
+    text = missing.message + unknown.message
+    assert "index" in text
+    assert "a/b" in text
+    assert "SECRET" not in str([missing, unknown])
+
+
+def test_keys_are_pointed_at_with_escapes():
+    schema = {"type": "object", "properties": {"a/b~c": {"type": "string"}}}
+    assert [finding.path for finding in verdict('{"a/b~c":1}', schema).findings] == ["/a~1b~0c"]
+
+
+def test_a_flood_of_schema_errors_is_cut():
+    schema = {"type": "array", "items": {"type": "string"}}
+    assert len(verdict(str(list(range(500))), schema).findings) == MOST_SCHEMA_ERRORS
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ({"finish_reason": "length"}, "LLM_INCOMPLETE_OUTPUT"),
+        ({"finish_reason": "refusal"}, "LLM_REFUSED"),
+        ({"finish_reason": "tool_calls"}, "LLM_OUTPUT_JSON"),
+        ({"tools": ("shell",)}, "LLM_OUTPUT_JSON"),
+        ({"finish_reason": "length", "tools": ("shell",)}, "LLM_INCOMPLETE_OUTPUT"),
+    ],
+)
+@pytest.mark.spec("A-129")
+def test_a_reply_that_says_it_is_unusable_is_refused_even_if_its_text_would_hold(facts, code):
+    """Faults 10 and 36: a cut reply is no bad JSON, and there is no tool."""
+    assert findings(GOOD, **facts) == [(code, "")]
+
+
+def test_an_unusual_word_for_the_end_does_not_count():
+    assert verdict(GOOD, finish_reason="other").findings == ()
+
+
+def finding(code):
+    return Finding(code=code, path="/x", message="m")
+
+
+def test_all_rules_speak_in_their_order_and_only_on_replies_that_fit():
+    rules = [
+        Validator("plan", "B", 1, lambda reply, context: [finding("B"), finding("B")]),
+        Validator("plan", "A", 1, lambda reply, context: []),
+        Validator("plan", "C", 2, lambda reply, context: [finding("C")] if reply["index"] == 0 else []),
+    ]
+    assert [code for code, _ in findings(GOOD, rules=rules)] == ["B", "B", "C"]
+    assert findings("{}", rules=rules)[0][0] == "LLM_OUTPUT_SCHEMA"
+    assert verdict(GOOD, rules=rules[1:2]).findings == ()
+
+
+def test_a_rule_that_fails_is_no_failure_of_the_model():
+    rule = Validator("plan", "ODD", 3, lambda reply, context: [reply["nothing"]])
+    with pytest.raises(PluginError, match=r"PLUGIN_BROKEN(.|\n)*ODD/3"):
+        verdict(GOOD, rules=[rule])
