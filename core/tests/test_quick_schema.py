@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from casebound.llm import judge
 from casebound.llm.quick_schema import fits
+from hypothesis import given
+from hypothesis import strategies as st
 
 scalars = (
     st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from([0.0, 1.0, 1.5]) | st.sampled_from(["", "a", "ab"])

@@ -38,12 +38,14 @@ def test_the_second_process_on_a_report_is_told_so_and_the_first_goes_on(tmp_pat
             os.read(go_on[0], 1)
 
     first = start_child(lambda: resolve(case, case.inventory.report, wait))
-    os.read(at_work[0], 1)
-    assert wait_for(start_child(lambda: resolve(case, case.inventory.report))) == 0
-    assert results(tmp_path) == [("refused", "CASE_BUSY")]
-    assert calls_in(case.log) == []
-    os.write(go_on[1], b"x")
-    assert wait_for(first) == 0
+    try:
+        os.read(at_work[0], 1)
+        assert wait_for(start_child(lambda: resolve(case, case.inventory.report))) == 0
+        assert results(tmp_path) == [("refused", "CASE_BUSY")]
+        assert calls_in(case.log) == []
+    finally:
+        os.write(go_on[1], b"x")  # whatever happened: nobody waits for ever
+        assert wait_for(first) == 0
     assert results(tmp_path) == [("blocked", "LLM_AUTH"), ("refused", "CASE_BUSY")]
     case.advance()
     assert verify_package(case.root, case.inventory.host()).answer == "holds"

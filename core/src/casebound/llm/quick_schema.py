@@ -61,7 +61,7 @@ def _additional(value: object, rule: object, schema: Mapping[str, Any]) -> bool:
     if not isinstance(value, dict) or rule is True:
         return True
     unknown = value.keys() - schema.get("properties", {}).keys()
-    return "patternProperties" not in schema and all(fits(value[key], rule) for key in unknown)
+    return all(fits(value[key], rule) for key in unknown)
 
 
 def _items(value: object, rule: object, schema: Mapping[str, Any]) -> bool:
@@ -76,9 +76,8 @@ def _prefix(value: object, rules: Any, _: object) -> bool:  # noqa: ANN401  # an
     return not isinstance(value, list) or all(map(fits, value, rules))
 
 
-def _contains(value: object, rule: object, schema: Mapping[str, Any]) -> bool:
-    counted = "minContains" in schema or "maxContains" in schema
-    return not counted and (not isinstance(value, list) or any(fits(item, rule) for item in value))
+def _contains(value: object, rule: object, _: object) -> bool:
+    return not isinstance(value, list) or any(fits(item, rule) for item in value)
 
 
 _KEYWORDS: Mapping[str, Callable[[Any, Any, Any], bool]] = {

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from casebound.canonical import JsonError, canonical_bytes, digest_of, first_difference, json_pointer, parse_json
 from casebound.contracts.base import Artifact
 from casebound.errors import ContractError, IntegrityError, SettingsError
-from casebound.store.write import create_file, open_folder, read_at, unwritable
+from casebound.store.write import create_file, open_below, open_folder, read_at, unwritable
 
 A = TypeVar("A", bound=Artifact)
 TMP = "tmp"
@@ -103,21 +103,13 @@ class Package:
             except OSError as exc:
                 raise unwritable(self.root / path, exc) from exc
 
-    def _walk(self, way: str = "") -> Iterator[tuple[str, int]]:
+    def _walk(self) -> Iterator[tuple[str, int]]:
         """Yield the path of every file and empty folder with the descriptor of the folder that it is in."""
         try:
-            with self.open(way) as folder:
-                with os.scandir(folder) as entries:
-                    names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-                if not names and way:
-                    yield way, folder
-                for name, is_folder in names:
-                    if is_folder:
-                        yield from self._walk(f"{way}{name}/")
-                    else:
-                        yield f"{way}{name}", folder
+            with self.open() as folder:
+                yield from _walk(folder, "", self.root)
         except OSError as exc:
-            raise unwritable(self.root / way, exc) from exc
+            raise unwritable(self.root, exc) from exc
 
     def create(self, path: str, data: bytes) -> str:
         """Create the file once and return the digest of its bytes; the same bytes again are no error.
@@ -151,6 +143,22 @@ class Package:
     def digest(self, path: str) -> str:
         """Return the digest of the bytes at `path`. Raises `IntegrityError` where there is nothing."""
         return digest_of(self.require(path))
+
+
+def _walk(folder: int, way: str, root: Path) -> Iterator[tuple[str, int]]:
+    with os.scandir(folder) as entries:
+        names = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    if not names and way:
+        yield way, folder
+    for name, is_folder in names:
+        if not is_folder:
+            yield way + name, folder
+            continue
+        below = open_below(folder, name, root, (way + name).split("/"))
+        try:
+            yield from _walk(below, f"{way}{name}/", root)
+        finally:
+            os.close(below)
 
 
 def parse_artifact(data: bytes, path: str, model: type[A]) -> A:

@@ -39,19 +39,19 @@ def open_folder(root: Path, parts: Sequence[str], *, create: bool = False) -> It
         FileNotFoundError: it does not exist and `create` is off.
         OSError: it cannot be opened or made.
     """
-    descriptor = _open_component(os.fspath(root), None, root, ())
+    descriptor = open_below(None, os.fspath(root), root, ())
     try:
         for number, part in enumerate(parts):
             way = parts[: number + 1]
             try:
-                below = _open_component(part, descriptor, root, way)
+                below = open_below(descriptor, part, root, way)
             except FileNotFoundError:
                 if not create:
                     raise
                 with suppress(FileExistsError):
                     os.mkdir(part, 0o777, dir_fd=descriptor)
                 os.fsync(descriptor)
-                below = _open_component(part, descriptor, root, way)
+                below = open_below(descriptor, part, root, way)
             os.close(descriptor)
             descriptor = below
         yield descriptor
@@ -59,7 +59,13 @@ def open_folder(root: Path, parts: Sequence[str], *, create: bool = False) -> It
         os.close(descriptor)
 
 
-def _open_component(name: str, folder: int | None, root: Path, way: Sequence[str]) -> int:
+def open_below(folder: int | None, name: str, root: Path, way: Sequence[str]) -> int:
+    """Return the descriptor of folder `name` in the open `folder`, which is `way` below `root`, never through a link.
+
+    Raises:
+        SettingsError: it is a link or no folder (`WORKSPACE_LINK`).
+        OSError: it cannot be opened.
+    """
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
     except OSError as exc:
