@@ -46,6 +46,8 @@ def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             "not": inner,
             "minimum": st.integers(0, 2),
             "description": st.just("text"),
+            "$ref": st.sampled_from(["#/$defs/one", "#/$defs/two"]),
+            "$defs": st.fixed_dictionaries({"one": st.just({"type": "string"})}),
         },
     )
 
@@ -53,8 +55,14 @@ def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 schemas = st.recursive(st.booleans() | st.fixed_dictionaries({"type": types}), keywords, max_leaves=6)
 
 
-@given(values, schemas)
-def test_a_quick_yes_is_a_yes(value: Any, schema: Any) -> None:
+definitions = st.fixed_dictionaries({"one": schemas, "two": schemas})
+
+
+@given(values, schemas, definitions)
+def test_a_quick_yes_is_a_yes(value: Any, schema: Any, defined: Any) -> None:
+    """References are followed to the root's definitions, which may be anything, also a reference back."""
+    if isinstance(schema, dict):
+        schema = {**schema, "$defs": defined}
     if fits(value, schema):
         assert judge._validator_class()(schema).is_valid(value)
 

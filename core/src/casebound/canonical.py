@@ -28,86 +28,63 @@ MOST_DIGITS = 4300  # of one number; more take Python quadratic time
 Json: TypeAlias = "None | bool | int | str | Sequence[Json] | Mapping[str, Json]"
 
 
-def canonical_bytes(value: object, *, text_keys: bool = False) -> bytes:
+def canonical_bytes(value: object) -> bytes:
     """Return the canonical JSON of `value` (None, bool, int, str, list, tuple, dict with string keys).
-
-    Args:
-        value: what to write.
-        text_keys: the caller knows that every key is a string, as in what pydantic dumps for JSON.
 
     Raises:
         ContractError: a float, a large integer, a lone surrogate or any other type, with the JSON pointer of it.
     """
     try:
-        # For what is permitted the standard encoder escapes exactly what RFC 8785 says, and its order of keys, by code
-        # point, is that of the RFC, by UTF-16 unit, unless a key lies beyond the basic plane.
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
-        data = text.encode()
-        if not _is_plain(text, data, text_keys) and _is_beyond(value, ""):
+        if _needs_care(value):
+            if error := _refusal(value):
+                raise error
             return rfc8785.dumps(value)  # type: ignore[arg-type]  # checked just above
+        # For what is left the standard encoder escapes exactly what RFC 8785 says, and its order of keys, by code
+        # point, is that of the RFC, by UTF-16 unit.
+        return _encode(value).encode()
     except (UnicodeEncodeError, rfc8785.CanonicalizationError) as exc:
         raise ContractError("CONTRACT_JSON", found="a text with a lone surrogate", where="canonical JSON") from exc
-    except (TypeError, ValueError, RecursionError) as exc:
-        with suppress(RecursionError):
-            _is_beyond(value, "")
+    except RecursionError as exc:
         raise ContractError("CONTRACT_JSON", found="nesting without end, or too deep", where="canonical JSON") from exc
-    return data
 
 
-# What a float, a large integer and a key that is no text look like in the encoder's output. Text may look so too; then
-# a walk over the value decides. That there is nothing of the kind is told at the speed of `bytes.find`.
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_TRACES = (b"0.0", b"0e+0", b"0e-0", b"0" * 16)
-_MOST_TRACES = 200
-_BEFORE, _BEHIND = (b"", b":", b"[", b","), (b"", b",", b"]", b"}", b"e")
-_KEY = re.compile(r'[{,]"(?:-?[0-9][0-9.e+-]*|true|false|null)":')
-_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
-def _is_plain(text: str, data: bytes, text_keys: bool) -> bool:
-    """Tell whether an encoded value surely holds only what it may, and no key beyond the basic plane."""
-    digits = data.translate(_DIGITS)
-    if any(_stands_as_number(trace, digits) for trace in _TRACES):
-        return False
-    return (text_keys or _KEY.search(text) is None) and (text.isascii() or _BEYOND.search(text) is None)
-
-
-def _stands_as_number(trace: bytes, digits: bytes) -> bool:
-    """Tell whether the digits around some `trace` begin and end where a number may, and not only within a text."""
-    place = digits.find(trace)
-    for _ in range(_MOST_TRACES):
-        if place < 0:
-            return False
-        before = digits[:place].rstrip(b"0").removesuffix(b"-")[-1:]
-        behind = digits[place + len(trace) :].lstrip(b"0")[:1]
-        if before in _BEFORE and behind in _BEHIND:
-            return True
-        place = digits.find(trace, place + 1)
-    return place >= 0  # so many that a walk is cheaper
-
-
-def _is_beyond(value: object, pointer: str) -> bool:
-    """Refuse what canonical JSON may not hold; tell whether a key lies beyond the basic plane."""
+def _needs_care(value: object) -> bool:
+    """Tell whether some part of `value` is refused, or has a key beyond the basic plane. This runs for every artifact."""
     kind = type(value)
-    if kind is str or value is None or kind is bool:
-        return False
-    if kind is int:
-        if abs(value) > MAX_SAFE_INTEGER:  # type: ignore[arg-type]  # an int, by the line above
-            raise ContractError("CONTRACT_JSON", found=f"the integer {value}", pointer=pointer)
-        return False
-    beyond = False
     if kind is dict:
         for key, item in value.items():  # type: ignore[attr-defined]  # a dict, by the line above
-            if type(key) is not str:
-                raise ContractError("CONTRACT_JSON", found=f"a key of type {type(key).__name__}", pointer=pointer)
-            beyond |= not key.isascii() and max(key) > "\uffff"
-            beyond |= _is_beyond(item, f"{pointer}/{escape_pointer(key)}")
-        return beyond
+            if type(key) is not str or not (key.isascii() or max(key) <= "\uffff"):
+                return True
+            if type(item) is not str and _needs_care(item):
+                return True
+        return False
     if kind is list or kind is tuple:
-        for index, item in enumerate(value):  # type: ignore[arg-type]  # a sequence, by the line above
-            beyond |= _is_beyond(item, f"{pointer}/{index}")
-        return beyond
-    raise ContractError("CONTRACT_JSON", found=f"a value of type {kind.__name__}", pointer=pointer)
+        return any(type(item) is not str and _needs_care(item) for item in value)  # type: ignore[attr-defined]  # a sequence
+    if kind is int:
+        return abs(value) > MAX_SAFE_INTEGER  # type: ignore[arg-type]  # an int, by the line above
+    return not (kind is str or value is None or kind is bool)
+
+
+def _refusal(value: object, pointer: str = "") -> ContractError | None:
+    """Return the error about the first part that canonical JSON may not hold, with its pointer; None: it may hold all."""
+    kind = type(value)
+    if value is None or kind is str or kind is bool or (kind is int and abs(value) <= MAX_SAFE_INTEGER):  # type: ignore[arg-type]  # an int, by the first half
+        return None
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if type(key) is not str:
+                return ContractError("CONTRACT_JSON", found=f"a key of type {type(key).__name__}", pointer=pointer)
+            if error := _refusal(item, f"{pointer}/{escape_pointer(key)}"):
+                return error
+        return None
+    if isinstance(value, list | tuple):
+        errors = (_refusal(item, f"{pointer}/{index}") for index, item in enumerate(value))
+        return next((error for error in errors if error), None)
+    what = f"the integer {value}" if kind is int else f"a value of type {kind.__name__}"
+    return ContractError("CONTRACT_JSON", found=what, pointer=pointer)
 
 
 def digest_of(data: bytes) -> str:

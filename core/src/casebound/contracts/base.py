@@ -34,7 +34,7 @@ class Artifact(Contract):
 
     @cached_property
     def _canonical(self) -> bytes:
-        return canonical_bytes(self.to_json(), text_keys=True)
+        return canonical_bytes(self.to_json())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy, whose bytes are its own."""

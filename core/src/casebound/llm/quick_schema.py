@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
+
+Definitions: TypeAlias = Mapping[str, Any]
 
 _TYPES: Mapping[str, Callable[[object], bool]] = {
     "object": lambda value: isinstance(value, dict),
@@ -23,19 +25,31 @@ _TYPES: Mapping[str, Callable[[object], bool]] = {
 
 def fits(value: object, schema: object) -> bool:
     """Tell whether `value` surely satisfies `schema`; False means no, or that it takes `jsonschema` to tell."""
+    definitions = schema.get("$defs") if isinstance(schema, dict) else None
+    return _fits(value, schema, definitions if isinstance(definitions, dict) else {})
+
+
+def _fits(value: object, schema: object, definitions: Definitions) -> bool:
     if not isinstance(schema, dict):
         return schema is True
     for keyword, rule in schema.items():
         check = _KEYWORDS.get(keyword)
-        if check is None or not check(value, rule, schema):
+        if check is None or not check(value, rule, schema, definitions):
             return False
     return True
 
 
-def _type(value: object, names: Any, _: Mapping[str, Any]) -> bool:  # noqa: ANN401  # any JSON
+def _reference(value: object, target: object, _: object, definitions: Definitions) -> bool:
+    """Follow a reference to a definition of the root; a definition may not lead back to itself without an end."""
+    name = target.removeprefix("#/$defs/") if isinstance(target, str) else ""
+    rule = definitions.get(name)
+    return isinstance(rule, dict) and "$ref" not in rule and _fits(value, rule, definitions)
+
+
+def _type(value: object, names: Any, *_: object) -> bool:  # noqa: ANN401  # any JSON
     if isinstance(names, str):
         return names in _TYPES and _TYPES[names](value)
-    return any(_type(value, name, _) for name in names)
+    return any(_type(value, name) for name in names)
 
 
 def _equals(value: object, constant: object) -> bool:
@@ -43,60 +57,64 @@ def _equals(value: object, constant: object) -> bool:
     return type(value) is type(constant) and not isinstance(value, dict | list) and value == constant
 
 
-def _enum(value: object, constants: Any, _: object) -> bool:  # noqa: ANN401  # any JSON
+def _enum(value: object, constants: Any, *_: object) -> bool:  # noqa: ANN401  # any JSON
     if type(value) is str:
         return value in constants  # a string equals nothing but itself
     return any(_equals(value, constant) for constant in constants)
 
 
-def _properties(value: object, rules: Mapping[str, object], _: object) -> bool:
+def _properties(value: object, rules: Mapping[str, object], _: object, definitions: Definitions) -> bool:
     if isinstance(value, dict):
         for key, rule in rules.items():
-            if key in value and not fits(value[key], rule):
+            if key in value and not _fits(value[key], rule, definitions):
                 return False
     return True
 
 
-def _additional(value: object, rule: object, schema: Mapping[str, Any]) -> bool:
+def _additional(value: object, rule: object, schema: Mapping[str, Any], definitions: Definitions) -> bool:
     if not isinstance(value, dict) or rule is True:
         return True
     unknown = value.keys() - schema.get("properties", {}).keys()
-    return all(fits(value[key], rule) for key in unknown)
+    return all(_fits(value[key], rule, definitions) for key in unknown)
 
 
-def _items(value: object, rule: object, schema: Mapping[str, Any]) -> bool:
+def _items(value: object, rule: object, schema: Mapping[str, Any], definitions: Definitions) -> bool:
     if isinstance(value, list):
         for item in value[len(schema.get("prefixItems", ())) :]:
-            if not fits(item, rule):
+            if not _fits(item, rule, definitions):
                 return False
     return True
 
 
-def _prefix(value: object, rules: Any, _: object) -> bool:  # noqa: ANN401  # any JSON
-    return not isinstance(value, list) or all(map(fits, value, rules))
+def _prefix(value: object, rules: Any, _: object, definitions: Definitions) -> bool:  # noqa: ANN401  # any JSON
+    if not isinstance(value, list):
+        return True
+    return all(_fits(item, rule, definitions) for item, rule in zip(value, rules, strict=False))
 
 
-def _contains(value: object, rule: object, _: object) -> bool:
-    return not isinstance(value, list) or any(fits(item, rule) for item in value)
+def _contains(value: object, rule: object, schema: Mapping[str, Any], definitions: Definitions) -> bool:
+    return not isinstance(value, list) or any(_fits(item, rule, definitions) for item in value)
 
 
-_KEYWORDS: Mapping[str, Callable[[Any, Any, Any], bool]] = {
+_KEYWORDS: Mapping[str, Callable[..., bool]] = {
     "type": _type,
-    "const": lambda value, constant, _: _equals(value, constant),
+    "const": lambda value, constant, *_: _equals(value, constant),
     "enum": _enum,
     "properties": _properties,
-    "required": lambda value, keys, _: not isinstance(value, dict) or all(key in value for key in keys),
+    "required": lambda value, keys, *_: not isinstance(value, dict) or all(key in value for key in keys),
     "additionalProperties": _additional,
     "items": _items,
     "prefixItems": _prefix,
     "contains": _contains,
-    "minItems": lambda value, least, _: not isinstance(value, list) or len(value) >= least,
-    "maxItems": lambda value, most, _: not isinstance(value, list) or len(value) <= most,
-    "minLength": lambda value, least, _: not isinstance(value, str) or len(value) >= least,
-    "maxLength": lambda value, most, _: not isinstance(value, str) or len(value) <= most,
-    "pattern": lambda value, pattern, _: not isinstance(value, str) or re.search(pattern, value) is not None,
-    "anyOf": lambda value, schemas, _: any(fits(value, schema) for schema in schemas),
-    "allOf": lambda value, schemas, _: all(fits(value, schema) for schema in schemas),
+    "minItems": lambda value, least, *_: not isinstance(value, list) or len(value) >= least,
+    "maxItems": lambda value, most, *_: not isinstance(value, list) or len(value) <= most,
+    "minLength": lambda value, least, *_: not isinstance(value, str) or len(value) >= least,
+    "maxLength": lambda value, most, *_: not isinstance(value, str) or len(value) <= most,
+    "pattern": lambda value, pattern, *_: not isinstance(value, str) or re.search(pattern, value) is not None,
+    "anyOf": lambda value, schemas, _, definitions: any(_fits(value, schema, definitions) for schema in schemas),
+    "allOf": lambda value, schemas, _, definitions: all(_fits(value, schema, definitions) for schema in schemas),
+    "$ref": _reference,
+    "$defs": lambda *_: True,  # what stands there counts only where it is referred to
     "description": lambda *_: True,
     "title": lambda *_: True,
 }
