@@ -44,6 +44,7 @@ def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             "anyOf": many,
             "allOf": many,
             "not": inner,
+            "$ref": st.sampled_from(["#/$defs/one", "#/$defs/two", "#"]),
             "minimum": st.integers(0, 2),
             "description": st.just("text"),
         },
@@ -53,10 +54,19 @@ def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 schemas = st.recursive(st.booleans() | st.fixed_dictionaries({"type": types}), keywords, max_leaves=6)
 
 
-@given(values, schemas)
-def test_a_quick_yes_is_a_yes(value: Any, schema: Any) -> None:
-    if fits(value, schema):
-        assert judge._validator_class()(schema).is_valid(value)
+@given(values, schemas, st.fixed_dictionaries({"type": types}), st.fixed_dictionaries({"items": st.booleans()}))
+def test_a_quick_yes_is_a_yes(value: Any, schema: Any, one: Any, two: Any) -> None:
+    root = {"allOf": [schema], "$defs": {"one": one, "two": two}}
+    if fits(value, root):
+        assert judge._validator_class()(root).is_valid(value)
+
+
+def test_a_definition_is_found_and_another_place_is_left_to_the_slow_way() -> None:
+    root = {"items": {"$ref": "#/$defs/word"}, "$defs": {"word": {"type": "string"}}}
+    assert fits(["a", "b"], root)
+    assert not fits(["a", 1], root)
+    assert not fits("a", {"$ref": "#/properties/word", "properties": {"word": True}})
+    assert not fits("a", {"$ref": "#/$defs/none"})
 
 
 @given(

@@ -21,21 +21,33 @@ _TYPES: Mapping[str, Callable[[object], bool]] = {
 }
 
 
-def fits(value: object, schema: object) -> bool:
-    """Tell whether `value` surely satisfies `schema`; False means no, or that it takes `jsonschema` to tell."""
+def fits(value: object, schema: object, root: object = None) -> bool:
+    """Tell whether `value` surely satisfies `schema`; False means no, or that it takes `jsonschema` to tell.
+
+    Args:
+        value: parsed JSON.
+        schema: what it has to satisfy.
+        root: the schema that `schema` is a part of, where its `$defs` are; None: `schema` itself.
+    """
     if not isinstance(schema, dict):
         return schema is True
+    root = schema if root is None else root
     for keyword, rule in schema.items():
         check = _KEYWORDS.get(keyword)
-        if check is None or not check(value, rule, schema):
+        if check is None or not check(value, rule, schema, root):
             return False
     return True
 
 
-def _type(value: object, names: Any, _: Mapping[str, Any]) -> bool:  # noqa: ANN401  # any JSON
+def _ref(value: object, name: Any, _: object, root: Any) -> bool:  # noqa: ANN401  # any JSON
+    start, _, key = str(name).rpartition("/")
+    return start == "#/$defs" and fits(value, root.get("$defs", {}).get(key), root)
+
+
+def _type(value: object, names: Any, schema: object, root: object) -> bool:  # noqa: ANN401  # any JSON
     if isinstance(names, str):
         return names in _TYPES and _TYPES[names](value)
-    return any(_type(value, name, _) for name in names)
+    return any(_type(value, name, schema, root) for name in names)
 
 
 def _equals(value: object, constant: object) -> bool:
@@ -43,60 +55,62 @@ def _equals(value: object, constant: object) -> bool:
     return type(value) is type(constant) and not isinstance(value, dict | list) and value == constant
 
 
-def _enum(value: object, constants: Any, _: object) -> bool:  # noqa: ANN401  # any JSON
+def _enum(value: object, constants: Any, _: object, __: object) -> bool:  # noqa: ANN401  # any JSON
     if type(value) is str:
         return value in constants  # a string equals nothing but itself
     return any(_equals(value, constant) for constant in constants)
 
 
-def _properties(value: object, rules: Mapping[str, object], _: object) -> bool:
+def _properties(value: object, rules: Mapping[str, object], _: object, root: object) -> bool:
     if isinstance(value, dict):
         for key, rule in rules.items():
-            if key in value and not fits(value[key], rule):
+            if key in value and not fits(value[key], rule, root):
                 return False
     return True
 
 
-def _additional(value: object, rule: object, schema: Mapping[str, Any]) -> bool:
+def _additional(value: object, rule: object, schema: Mapping[str, Any], root: object) -> bool:
     if not isinstance(value, dict) or rule is True:
         return True
     unknown = value.keys() - schema.get("properties", {}).keys()
-    return all(fits(value[key], rule) for key in unknown)
+    return all(fits(value[key], rule, root) for key in unknown)
 
 
-def _items(value: object, rule: object, schema: Mapping[str, Any]) -> bool:
+def _items(value: object, rule: object, schema: Mapping[str, Any], root: object) -> bool:
     if isinstance(value, list):
         for item in value[len(schema.get("prefixItems", ())) :]:
-            if not fits(item, rule):
+            if not fits(item, rule, root):
                 return False
     return True
 
 
-def _prefix(value: object, rules: Any, _: object) -> bool:  # noqa: ANN401  # any JSON
-    return not isinstance(value, list) or all(map(fits, value, rules))
+def _prefix(value: object, rules: Any, _: object, root: object) -> bool:  # noqa: ANN401  # any JSON
+    return not isinstance(value, list) or all(fits(item, rule, root) for item, rule in zip(value, rules, strict=False))
 
 
-def _contains(value: object, rule: object, _: object) -> bool:
-    return not isinstance(value, list) or any(fits(item, rule) for item in value)
+def _contains(value: object, rule: object, _: object, root: object) -> bool:
+    return not isinstance(value, list) or any(fits(item, rule, root) for item in value)
 
 
-_KEYWORDS: Mapping[str, Callable[[Any, Any, Any], bool]] = {
+_KEYWORDS: Mapping[str, Callable[[Any, Any, Any, Any], bool]] = {
+    "$defs": lambda *_: True,
+    "$ref": _ref,
     "type": _type,
-    "const": lambda value, constant, _: _equals(value, constant),
+    "const": lambda value, constant, *_: _equals(value, constant),
     "enum": _enum,
     "properties": _properties,
-    "required": lambda value, keys, _: not isinstance(value, dict) or all(key in value for key in keys),
+    "required": lambda value, keys, *_: not isinstance(value, dict) or all(key in value for key in keys),
     "additionalProperties": _additional,
     "items": _items,
     "prefixItems": _prefix,
     "contains": _contains,
-    "minItems": lambda value, least, _: not isinstance(value, list) or len(value) >= least,
-    "maxItems": lambda value, most, _: not isinstance(value, list) or len(value) <= most,
-    "minLength": lambda value, least, _: not isinstance(value, str) or len(value) >= least,
-    "maxLength": lambda value, most, _: not isinstance(value, str) or len(value) <= most,
-    "pattern": lambda value, pattern, _: not isinstance(value, str) or re.search(pattern, value) is not None,
-    "anyOf": lambda value, schemas, _: any(fits(value, schema) for schema in schemas),
-    "allOf": lambda value, schemas, _: all(fits(value, schema) for schema in schemas),
+    "minItems": lambda value, least, *_: not isinstance(value, list) or len(value) >= least,
+    "maxItems": lambda value, most, *_: not isinstance(value, list) or len(value) <= most,
+    "minLength": lambda value, least, *_: not isinstance(value, str) or len(value) >= least,
+    "maxLength": lambda value, most, *_: not isinstance(value, str) or len(value) <= most,
+    "pattern": lambda value, pattern, *_: not isinstance(value, str) or re.search(pattern, value) is not None,
+    "anyOf": lambda value, schemas, _, root: any(fits(value, schema, root) for schema in schemas),
+    "allOf": lambda value, schemas, _, root: all(fits(value, schema, root) for schema in schemas),
     "description": lambda *_: True,
     "title": lambda *_: True,
 }
