@@ -7,6 +7,7 @@ notebook), it runs in a thread of its own instead.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -25,6 +26,8 @@ class Loop:
         """Return what `work` returns, or raise what it raises."""
         if self._runner is None:
             self._runner = asyncio.Runner()
+            # A loop that nobody closed is let go of without running anything on it: another may run here then.
+            weakref.finalize(self, self._runner.get_loop().close)
         if not _a_loop_runs_here():
             return self._runner.run(work)
         if self._thread is None:

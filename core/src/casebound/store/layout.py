@@ -78,8 +78,7 @@ class Revision:
 
 def is_sealed(path: str, revision: Revision) -> bool:
     """Tell whether the seal of `revision` covers `path`."""
-    parts = path.split("/")
-    if parts[0] != "analysis":
+    if not path.startswith("analysis/"):
         return True
-    inside = parts[1] == "interpretations" and len(parts) > 2 and parts[2].isdecimal()
-    return inside and int(parts[2]) <= revision.number and path != revision.seal
+    number = path.split("/")[2] if path.startswith(f"{INTERPRETATIONS}/") else ""
+    return number.isdecimal() and int(number) <= revision.number and path != revision.seal
