@@ -1,4 +1,7 @@
-"""The peer: CPU that Inspect AI takes for samples of one call each with its mock model. Runs in `.venv-bench`. Prints JSON."""
+"""The peer: CPU that Inspect AI takes for samples of one call each with its mock model. Prints JSON.
+
+It runs in an environment of its own, `.venv-bench`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import statistics
 import tempfile
 import time
 
-from inspect_ai import Task, eval as inspect_eval
+from inspect_ai import Task
+from inspect_ai import eval as inspect_eval
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.solver import generate

@@ -1,6 +1,6 @@
 """Whole-process start of the command, as a multiple of `python -c pass` in the same run. Prints JSON.
 
-Both sides run from compiled bytecode; the two are measured in turn, and the medians compared, because the machine is noisy.
+Both sides run from compiled bytecode; the two are measured in turn, and the medians compared: machines are noisy.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def main() -> None:
             times[name].append(wall_ms(command, environment))
     base = statistics.median(times["pass"])
     figures = {
-        name: {"ratio": round(statistics.median(times[name]) / base, 2), "bound": bound} for name, bound in BOUNDS.items()
+        name: {"ratio": round(statistics.median(times[name]) / base, 2), "bound": bound}
+        for name, bound in BOUNDS.items()
     }
     print(json.dumps({"startup": figures, "python_pass_ms": round(base, 1)}))
 

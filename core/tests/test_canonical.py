@@ -4,18 +4,10 @@ import json
 
 import pytest
 import rfc8785
-from casebound.canonical import (
-    MAX_SAFE_INTEGER,
-    JsonError,
-    RunningDigest,
-    canonical_bytes,
-    digest_of,
-    file_name_of,
-    json_pointer,
-    parse_json,
-    resolve_pointer,
-)
+from casebound.canonical import MAX_SAFE_INTEGER, RunningDigest, canonical_bytes, digest_of, file_name_of
 from casebound.errors import ContractError
+from casebound.pointer import json_pointer, resolve_pointer
+from casebound.strict_json import JsonError, parse_json
 from hypothesis import given
 from hypothesis import strategies as st
 

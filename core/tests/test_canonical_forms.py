@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import rfc8785
-from casebound.canonical import JsonError, canonical_bytes, digest_of, first_difference, parse_json, resolve_pointer
+from casebound.canonical import canonical_bytes, digest_of
 from casebound.errors import ContractError
+from casebound.pointer import first_difference, resolve_pointer
+from casebound.strict_json import JsonError, parse_json
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -7,9 +7,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from casebound.canonical import digest_of, resolve_pointer
+from casebound.canonical import digest_of
 from casebound.contracts.assessment import ROLE_BASIS
 from casebound.contracts.case import Mention
+from casebound.pointer import resolve_pointer
 from casebound.protocols.assessment import v4 as assessment
 from casebound.protocols.interpretation import v0, v6
 from casebound.protocols.plan import v4 as plan

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from casebound.contracts.case import Case, ExpectedBehavior, Fields
 from casebound.contracts.interpretation import Interpretation, InterpretationContext
@@ -36,7 +34,10 @@ def summary(title="A title", text="It fails.", name="node-1", number="7"):
         expected_behavior=ExpectedBehavior(completeness="not_established", provenance=()),
         unknowns=(),
     )
-    sources = [{"id": "S0001", "kind": "observation", "text": text}, {"id": "P0001", "kind": "project_description", "text": "d"}]
+    sources = [
+        {"id": "S0001", "kind": "observation", "text": text},
+        {"id": "P0001", "kind": "project_description", "text": "d"},
+    ]
     context = InterpretationContext(
         policy="p",
         prompt_id="case_interpretation_resolved_v6",
@@ -88,7 +89,7 @@ def test_data_is_no_markup(place):
     text = summary(**place)
     assert value not in text
     assert "\n# x" not in text
-    assert re.search(r"(?<!\\\\)<img", text) is None
+    assert "<img" not in text.replace("\\<", "")
     assert "[x](" not in text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from casebound.canonical import resolve_pointer
+from casebound.pointer import resolve_pointer
 from casebound.protocols.assessment.v4 import PROTOCOL
 from casebound.testing.inventory_cases import facts_of
 from casebound.testing.inventory_model import assessment_reply

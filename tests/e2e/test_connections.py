@@ -34,9 +34,7 @@ def open_project(folder: Path, url: str) -> Project:
     config.write_text(f'[llm]\nprovider = "openai"\nmodel = "m"\n[llm.openai]\nbase_url = "{url}/v1"\n')
     for number in (1, 2, 3):
         (folder / f"report-{number}.md").write_text(REPORT.replace("INC-7", f"INC-{number}"))
-    return Project.open(
-        inventory.folder / "casebound.toml", llm_config=config, workspace=folder / "workspace"
-    )
+    return Project.open(inventory.folder / "casebound.toml", llm_config=config, workspace=folder / "workspace")
 
 
 def resolve_three(project: Project, folder: Path) -> list[str]:

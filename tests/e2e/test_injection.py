@@ -66,6 +66,6 @@ def test_an_order_changes_nothing(tmp_path: Path, place: str) -> None:
 
 def system_text(request: Path) -> str:
     """The system text of a request, which no report may reach."""
-    from casebound.canonical import parse_json
+    from casebound.strict_json import parse_json
 
     return str(parse_json(request.read_bytes())["system"])

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from casebound.canonical import canonical_bytes, digest_of, resolve_pointer
+from casebound.canonical import canonical_bytes, digest_of
 from casebound.errors import SettingsError
 from casebound.host import Host
+from casebound.pointer import resolve_pointer
 from casebound.store import Package
 from casebound.store.layout import Revision, is_sealed
 from casebound.testing.distributions import plugins_in, write_distribution

@@ -1,8 +1,8 @@
 """Opt-in: look-ups and one whole case against an operator's own database, read by an account that may only SELECT.
 
 CASEBOUND_TEST_PROJECT_CONFIG names a casebound.toml; CASEBOUND_TEST_CASE_PACKAGE a package that is built and not yet
-interpreted, of a report that names something which the first catalog holds. These are integration tests: the replies are
-fixtures, so they prove queries, provenance and lifecycle, and say nothing about the quality of a model.
+interpreted, of a report that names something which the first catalog holds. These are integration tests: the replies
+are fixtures, so they prove queries, provenance and lifecycle, and say nothing about the quality of a model.
 """
 
 import asyncio
@@ -89,7 +89,9 @@ def test_a_built_package_is_resolved_with_fixture_replies(project, tmp_path, cap
         ]
     }
     provider = Answering(plan)
-    pipeline = Pipeline(project.bound, project.clock, lambda package: None, dict.fromkeys(project.bound.stages, provider))
+    pipeline = Pipeline(
+        project.bound, project.clock, lambda package: None, dict.fromkeys(project.bound.stages, provider)
+    )
     progress = asyncio.run(pipeline.advance(package))
     assert progress.state == "interpreted", progress
     assert [call.stage for call in provider.calls] == ["plan", "assessment", "interpretation"]

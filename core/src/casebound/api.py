@@ -1,6 +1,6 @@
 """What a command does, as a Python call: `casebound.resolve`, `casebound.verify` and friends.
 
-`Project` holds what several calls share: settings, plugins, workspace. The module's functions open one for a single call.
+`Project` holds what several calls share: settings, plugins, workspace. The module's functions open one for one call.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class Project:
             PluginError: a plugin that is needed is broken or clashes.
         """
         settings = load_settings(
-            None if project_config is None else Path(project_config), llm_config=None if llm_config is None else Path(llm_config)
+            None if project_config is None else Path(project_config),
+            llm_config=None if llm_config is None else Path(llm_config),
         )
         _refuse_unsupported(settings)
         host = build_host(settings.project.plugins)
@@ -153,7 +154,7 @@ class Project:
             return self._advance(package, None, stop_after)
 
     def show(self, case: str) -> dict[str, Any]:
-        """Return the result of a case with its plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
+        """Return a case with its plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
         package = self.workspace.find(case)
         revision = latest_revision(package)
         parts = {

@@ -1,4 +1,4 @@
-"""From a frozen name to the thing itself: protocols and rules exactly as a case froze them, found again through the host."""
+"""From a frozen name to the thing itself: protocols and rules exactly as a case froze them, through the host."""
 
 from __future__ import annotations
 
@@ -64,4 +64,6 @@ def _refs(rules: Iterable[FrozenRule]) -> list[RuleRef]:
 
 
 def _missing(what: str, owner: Offered) -> PluginError:
-    return PluginError("PLUGIN_MISSING", found=f"nobody offers {what}", expected=f"{owner.distribution} {owner.version}")
+    return PluginError(
+        "PLUGIN_MISSING", found=f"nobody offers {what}", expected=f"{owner.distribution} {owner.version}"
+    )

@@ -1,4 +1,4 @@
-"""The offline provider passes the suite for providers; a server, a key and failures it does not have are declared so."""
+"""The offline provider passes the suite for providers; a server, a key and failures that it has not are declared so."""
 
 import pytest
 from casebound.canonical import canonical_bytes
@@ -9,7 +9,9 @@ from casebound_llm_offline.provider import OfflineProvider, OfflineSettings
 
 TEXT = '{"searches":[]}'
 FREE = {"input_tokens": 0, "output_tokens": 0}
-NOTHING_NAMED = '{"catalogs":[],"entities":[],"known_names":[],"limits":{"max_searches":4},"roles":[],"sources":[],"task":"plan"}'
+NOTHING_NAMED = (
+    '{"catalogs":[],"entities":[],"known_names":[],"limits":{"max_searches":4},"roles":[],"sources":[],"task":"plan"}'
+)
 
 
 class TestOffline(ProviderConformance):

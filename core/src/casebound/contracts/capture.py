@@ -1,4 +1,7 @@
-"""A capture: one executed query and all that came back. It holds no time and no search number, so equal queries share one file."""
+"""A capture: one executed query and all that came back.
+
+It holds no time and no search number, so that equal queries share one file.
+"""
 
 from __future__ import annotations
 

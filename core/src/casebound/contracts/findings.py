@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from casebound.contracts.base import Contract
 
 
@@ -20,7 +22,7 @@ class Finding(Contract):
     path: str
     message: str
     allowed: tuple[str, ...] = ()
-    details: dict[str, object] = {}
+    details: dict[str, object] = Field(default_factory=dict)
 
 
 class VerificationFinding(Contract):

@@ -51,5 +51,7 @@ def changed_models(bound: Bound, frozen: InterpretationInput) -> list[str]:
     for policy in frozen.stages:
         model = bound.stages.get(policy.stage)
         if model is not None and (model.provider, model.model) != (policy.provider, policy.model):
-            found.append(f"stage {policy.stage} asks {model.provider} {model.model}, it asked {policy.provider} {policy.model}")
+            found.append(
+                f"stage {policy.stage} asks {model.provider} {model.model}, it asked {policy.provider} {policy.model}"
+            )
     return found

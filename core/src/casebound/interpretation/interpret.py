@@ -47,7 +47,9 @@ def _sources(reply: dict[str, Any]) -> Iterator[HypothesisSource]:
             continue
         statements = value if isinstance(value, list) else [value]
         for index, statement in enumerate(statements):
-            labels = {key: str(statement[key]) for key in ("basis", "verification", "status", "entity_id") if key in statement}
+            labels = {
+                key: str(statement[key]) for key in ("basis", "verification", "status", "entity_id") if key in statement
+            }
             yield HypothesisSource(
                 id=f"/{kind}/{index}" if isinstance(value, list) else f"/{kind}",
                 kind=kind,

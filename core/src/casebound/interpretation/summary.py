@@ -1,7 +1,7 @@
 """`summary.md`: the interpretation for a person, with every label that limits what it says.
 
-Deterministic: a function of case, context and interpretation. Text of the report and the database is escaped, so that it
-stays text, and invisible characters are shown.
+Deterministic: a function of case, context and interpretation. Text of the report and the database is escaped, so that
+it stays text, and invisible characters are shown.
 """
 
 from __future__ import annotations
@@ -76,10 +76,13 @@ def _entities(given: Sequence[Mapping[str, Any]], context: Mapping[str, Any]) ->
     known = {entity["id"]: entity for entity in context["entities"]}
     for item in given:
         entity = known[item["entity_id"]]
-        names = [link["name"] for link in entity["lookup_associations"]] + [link["name"] for link in entity["name_bindings"]]
+        names = [link["name"] for link in entity["lookup_associations"]] + [
+            link["name"] for link in entity["name_bindings"]
+        ]
         roles = dict.fromkeys(f"{link['role']} ({link['role_basis']})" for link in entity["lookup_associations"])
         name = " / ".join(f"**{_text(name)}**" for name in dict.fromkeys(names)) or "(no name bound)"
-        yield f"- {name}: {_text(entity['type'])} {_code(entity['canonical_id'])}, {_text(item['reason'])} ({_cites(item['source_ids'])})"
+        what = f"{_text(entity['type'])} {_code(entity['canonical_id'])}"
+        yield f"- {name}: {what}, {_text(item['reason'])} ({_cites(item['source_ids'])})"
         for role in roles:
             yield f"  - role: {_text(role)}"
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from casebound.canonical import JsonError, json_pointer, parse_json
 from casebound.contracts.findings import Finding
 from casebound.contracts.model_call import ModelReply
 from casebound.errors import PluginError
 from casebound.llm.quick_schema import fits
+from casebound.pointer import json_pointer
 from casebound.specs import Validator
+from casebound.strict_json import JsonError, parse_json
 
 MOST_SCHEMA_ERRORS = 20
 
@@ -75,7 +76,9 @@ def _apply(rule: Validator, value: Mapping[str, object], context: Mapping[str, o
         return rule.check(value, context)
     except Exception as exc:  # a plugin's rule may raise anything, and it must not count as the model's failure
         raise PluginError(
-            "PLUGIN_BROKEN", where=f"validator {rule.code}/{rule.revision}", found=f"{type(exc).__name__} while judging a reply"
+            "PLUGIN_BROKEN",
+            where=f"validator {rule.code}/{rule.revision}",
+            found=f"{type(exc).__name__} while judging a reply",
         ) from exc
 
 
@@ -109,12 +112,14 @@ def _schema_findings(value: object, schema: Mapping[str, object]) -> list[Findin
 
 
 def _deepest(error: Any) -> Any:
-    """Return the error of the alternative that fits best: the one whose constants hold, then the one that got furthest."""
+    """Return the error of the alternative that fits best: whose constants hold, then the one that got furthest."""
     while error.validator in ("anyOf", "allOf") and error.context:
         branches: dict[int, list[Any]] = {}
         for inner in error.context:
             branches.setdefault(inner.schema_path[0], []).append(inner)
-        error = min(branches.values(), key=lambda inner: (any(e.validator in ("const", "type") for e in inner), len(inner)))[0]
+        error = min(
+            branches.values(), key=lambda inner: (any(e.validator in ("const", "type") for e in inner), len(inner))
+        )[0]
     return error
 
 
@@ -125,7 +130,8 @@ def _sentence(error: Any) -> str:
         return f"keys are missing: {', '.join(key for key in expected if key not in error.instance)}"
     if rule == "additionalProperties":
         known = error.schema.get("properties", {})
-        return f"keys that the schema does not know: {', '.join(sorted(key for key in error.instance if key not in known))}"
+        unknown = sorted(key for key in error.instance if key not in known)
+        return f"keys that the schema does not know: {', '.join(unknown)}"
     sentences = {
         "type": f"it is not of type {expected}",
         "enum": "it is none of the permitted values",

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from casebound.canonical import canonical_bytes, digest_of, parse_json
+from casebound.canonical import canonical_bytes, digest_of
 from casebound.clock import Clock, format_time, parse_time
 from casebound.contracts.interpretation import Event, Feedback, StagePolicy
-from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply, Outcome
+from casebound.contracts.model_call import ModelRequest, NativeReply, Outcome
 from casebound.errors import ProviderError
 from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.llm.judge import judge
@@ -24,6 +24,7 @@ from casebound.specs import PromptProtocol, Validator
 from casebound.store.events import EventLog
 from casebound.store.layout import Revision
 from casebound.store.package import Package
+from casebound.strict_json import parse_json
 
 SAFETY_DELAY_S = 60
 TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
@@ -147,7 +148,9 @@ def _freeze_feedback(
     path = talk.revision.feedback(talk.stage, last.number + 1)
     frozen = talk.package.load_if(path, Feedback)
     if frozen is None:
-        frozen = derive_feedback(talk.protocol, talk.context, talk.stage, last, talk.package.digest(log.path(last.number, "outcome.json")))
+        frozen = derive_feedback(
+            talk.protocol, talk.context, talk.stage, last, talk.package.digest(log.path(last.number, "outcome.json"))
+        )
         talk.package.create_artifact(path, frozen)
     return frozen.feedback
 
@@ -253,7 +256,9 @@ def _record(
     talk: Conversation, events: EventLog, kind: str, code: str, attempts: Sequence[Attempt], retry_at: str | None
 ) -> bool:
     last = attempts[-1]
-    detail = last.outcome.message if last.outcome and last.outcome.message else f"stage {talk.stage}, attempt {last.number}"
+    detail = (
+        last.outcome.message if last.outcome and last.outcome.message else f"stage {talk.stage}, attempt {last.number}"
+    )
     events.append(
         Event(
             kind=kind,  # type: ignore[arg-type]  # one of the literals, by the callers above

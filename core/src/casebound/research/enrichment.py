@@ -5,7 +5,8 @@ Rules:
 - The name column gives a typed name (`project_entity_name`), description columns a `P`, where they hold more than
   spaces; every other column that is not null a `project_field`.
 - No row, no name, no rule for the type: nothing. Nearby text never binds a name.
-- Rows are fetched for the first `MOST_ENTITIES` cited ids; a report that lists more (a log, a table) cites them all the same.
+- Rows are fetched for the first `MOST_ENTITIES` cited ids; a report that lists more (a log, a table) cites them all
+  the same.
 """
 
 from __future__ import annotations

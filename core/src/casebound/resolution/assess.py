@@ -22,7 +22,9 @@ def derive_assessment(facts: StageFacts, reply: dict[str, object]) -> Assessment
     ):
         cited = set(resolution["source_ids"])
         mentions = tuple(mention for mention in grounding.mentions if mention.source in cited)
-        groundings.append(AssessmentGrounding(search_index=listed.search_index, capture=listed.alias, mentions=mentions))
+        groundings.append(
+            AssessmentGrounding(search_index=listed.search_index, capture=listed.alias, mentions=mentions)
+        )
     return Assessment(
         candidates_digest=digest_of(facts.candidates.to_bytes()), reply=reply, groundings=tuple(groundings)
     )

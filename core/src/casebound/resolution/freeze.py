@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from casebound.binding import Bound
 from casebound.canonical import digest_of
 from casebound.contracts.capture import Facts, QueryLimits
@@ -27,7 +29,10 @@ def freeze_resolution(bound: Bound, source: CatalogSource, case: Case, facts: Fa
     binding = source.binding()
     if facts.binding is not None and facts.binding != binding:
         raise SettingsError(
-            "BINDING_CHANGED", found=f"{binding.to_json()}", expected=f"{facts.binding.to_json()}", where="research/facts.json"
+            "BINDING_CHANGED",
+            found=f"{binding.to_json()}",
+            expected=f"{facts.binding.to_json()}",
+            where="research/facts.json",
         )
     return ResolutionInput(
         case_digest=digest_of(case.to_bytes()),
@@ -63,7 +68,13 @@ def changed_settings(bound: Bound, frozen: ResolutionInput) -> list[str]:
     now = [(c.name, c.entity_type, c.table, c.id_column, c.name_column, c.locale_column) for c in bound.catalogs]
     then = [(c.name, c.entity_type, c.table, c.id_column, c.name_column, c.locale_column) for c in frozen.catalogs]
     # Column names may differ in case: the frozen ones are spelt as the table spells them.
-    if [tuple(str(part).casefold() for part in c) for c in now] != [tuple(str(part).casefold() for part in c) for c in then]:
-        found.append(f"catalogs are {[c[0] for c in now]} on {[c[2] for c in now]}, they were {[c[0] for c in then]} on {[c[2] for c in then]}")
+    if [tuple(str(part).casefold() for part in c) for c in now] != [
+        tuple(str(part).casefold() for part in c) for c in then
+    ]:
+        found.append(f"catalogs are {_names(now)}, they were {_names(then)}")
     found += [f"table {c.table} is no longer allowed" for c in frozen.catalogs if c.table not in database.tables]
     return found
+
+
+def _names(catalogs: Sequence[tuple[str | None, ...]]) -> str:
+    return ", ".join(f"{catalog[0]} on {catalog[2]}" for catalog in catalogs)

@@ -32,7 +32,12 @@ def _mentions(case: Case, project: Facts, search: dict[str, object]) -> list[Men
     for source in case.sources:
         if source.id in cited and source.kind != "markup":
             found += [
-                Mention(source=source.id, field=source.field, start=source.start + place, end=source.start + place + len(term))
+                Mention(
+                    source=source.id,
+                    field=source.field,
+                    start=source.start + place,
+                    end=source.start + place + len(term),
+                )
                 for place in _places(term, case.text_of(source))
             ]
     for description in project.sources:
@@ -51,4 +56,3 @@ def _places(term: str, text: str) -> list[int]:
         places.append(start)
         start = text.find(term, start + len(term))
     return places
-

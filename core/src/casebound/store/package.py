@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from casebound.canonical import JsonError, canonical_bytes, digest_of, first_difference, json_pointer, parse_json
+from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.base import Artifact
 from casebound.errors import ContractError, IntegrityError, SettingsError
+from casebound.pointer import first_difference, json_pointer
 from casebound.store.write import create_file, open_below, open_folder, read_at, unwritable
+from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
 TMP = "tmp"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-from casebound.canonical import JsonError, digest_of, file_name_of, first_difference, parse_json
+from casebound.canonical import digest_of, file_name_of
 from casebound.contracts.base import Artifact
 from casebound.contracts.findings import VerificationFinding
 from casebound.errors import CODES, IntegrityError
+from casebound.pointer import first_difference
 from casebound.store.package import Package, parse_artifact
+from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
 

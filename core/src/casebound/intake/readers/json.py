@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NoReturn, cast, get_args
 
-from casebound.canonical import JsonError, escape_pointer, parse_json
 from casebound.contracts.case import Expectation, Provenance, Report
 from casebound.errors import SettingsError
+from casebound.pointer import escape_pointer
+from casebound.strict_json import JsonError, parse_json
 
 KEYS = ("id", "title", "body", "comments", "expectations")
 EXPECTATION_KEYS = ("text", "provenance", "reference")

@@ -1,1 +1,4 @@
-"""Named parts that versions share. Append only: a part that a published version uses never changes; a better one gets a new name."""
+"""Named parts that versions share. Append only: what a published version uses never changes.
+
+A better part gets a new name.
+"""

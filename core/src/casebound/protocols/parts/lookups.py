@@ -65,7 +65,7 @@ def _named_candidates(facts: StageFacts) -> Iterator[tuple[int, str, str, str]]:
 
 
 def overlaps_v1(facts: StageFacts, sources: list[Item]) -> list[Item]:
-    """Return each candidate whose name stands literally in a source, with those sources: a hint, never an assignment."""
+    """Return each candidate whose name stands literally in a source, with those sources: a hint, no assignment."""
     places: dict[str, list[str]] = {}
     found: list[Item] = []
     for index, kind, number, name in _named_candidates(facts):

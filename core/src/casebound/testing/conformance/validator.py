@@ -26,9 +26,10 @@ from typing import Any
 
 import pytest
 
-from casebound.canonical import canonical_bytes, resolve_pointer
+from casebound.canonical import canonical_bytes
 from casebound.contracts.findings import Finding
 from casebound.errors import CODES
+from casebound.pointer import resolve_pointer
 from casebound.specs import Validator
 
 
