@@ -48,9 +48,17 @@ check: $(VENV)/.ready           ## format, lint, types, imports, generated files
 spec: $(VENV)/.ready            ## which rows of the checklist a test proves
 	@$(BIN)/python scripts/spec.py
 
-bench: $(VENV)/.ready           ## figures: start-up, host overhead, verify
+# The peer that figures are compared with lives apart too.
+.venv-bench/.ready: bench/peer-requirements.txt $(VENV)/.ready
+	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+bench: $(VENV)/.ready .venv-bench/.ready  ## figures: start-up, host overhead beside a peer, verify
 	@$(BIN)/python bench/startup.py
 	@$(BIN)/python bench/host_overhead.py
+	@.venv-bench/bin/python bench/peer_inspect.py
+	@$(BIN)/python bench/verify.py
 
 docs: $(VENV)/.ready            ## write what is generated below docs/reference
 	@$(BIN)/python scripts/docs.py

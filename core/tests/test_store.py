@@ -243,9 +243,10 @@ def test_what_dead_writers_left_is_removed_and_what_living_ones_hold_stays(works
     started, finish = os.pipe(), os.pipe()
 
     def grow() -> None:
-        from casebound.store.write import _growing, open_folder
+        from casebound.store.folders import Folders
+        from casebound.store.write import _growing
 
-        with open_folder(workspace.root, ["tmp"]) as folder, _growing(folder) as (name, descriptor):
+        with Folders(workspace.root).open(("tmp",)) as folder, _growing(folder) as (name, descriptor):
             os.write(descriptor, b"half")
             os.write(started[1], name.encode())
             os.close(finish[1])

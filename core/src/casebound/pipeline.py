@@ -75,6 +75,7 @@ class Pipeline:
     providers: dict[str, Provider] = field(default_factory=dict)
     report: Callable[[Package, str], None] = lambda package, step: None
     _source: CatalogSource | None = None
+    _build: Build | None = None
 
     async def advance(self, package: Package, stop_after: str | None = None) -> Progress:
         """Take the case as far as it goes, or to the end of phase `stop_after`, and return where it then stands.
@@ -108,7 +109,8 @@ class Pipeline:
         admission = package.load(layout.ADMISSION, Admission)
         build = package.load_if(layout.BUILD, Build)
         if build is None:
-            build = freeze_build(self.bound.references, self.bound.headings)
+            # The same for every case under these settings, and by far the largest table in one.
+            build = self._build = self._build or freeze_build(self.bound.references, self.bound.headings)
             package.create_artifact(layout.BUILD, build)
         case = package.load_if(layout.CASE, Case)
         if case is None:

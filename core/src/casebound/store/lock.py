@@ -18,7 +18,8 @@ def exclusive(package: Package) -> Iterator[None]:
         UnavailableError: another process works on it (`CASE_BUSY`).
         SettingsError: a folder on the way is a link (`WORKSPACE_LINK`).
     """
-    with package.open() as folder:
+    # Opened before others are kept open: the lock is this descriptor's, and ends with it.
+    with package.open() as folder, package.keep_open():
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:

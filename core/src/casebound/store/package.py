@@ -14,7 +14,8 @@ from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.base import Artifact
 from casebound.errors import ContractError, IntegrityError, SettingsError
 from casebound.pointer import first_difference, json_pointer
-from casebound.store.write import create_file, open_below, open_folder, read_at, unwritable
+from casebound.store.folders import Folders, open_below
+from casebound.store.write import create_file, read_at, unwritable
 from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
@@ -32,12 +33,16 @@ class Package:
     def __init__(self, root: Path, *, workspace: Path | None = None) -> None:
         self.root = root
         self._workspace = workspace
-        self._base = root if workspace is None else workspace
-        self._way = root.relative_to(self._base).parts
+        self._folders = Folders(root if workspace is None else workspace)
+        self._way = root.relative_to(self._folders.root).parts
 
     def open(self, path: str = "", *, create: bool = False) -> AbstractContextManager[int]:
-        """Open the folder at `path`, by default the package's own, for its descriptor. Raises as `open_folder`."""
-        return open_folder(self._base, [*self._way, *filter(None, path.split("/"))], create=create)
+        """Open the folder at `path`, by default the package's own, for its descriptor. Raises as `Folders.open`."""
+        return self._folders.open((*self._way, *filter(None, path.split("/"))), create=create)
+
+    def keep_open(self) -> AbstractContextManager[None]:
+        """Keep the package's folders open in the block, for work that reads and writes many files."""
+        return self._folders.keep()
 
     def read(self, path: str) -> bytes | None:
         """Return the bytes at `path`, None where there is nothing.
@@ -122,7 +127,7 @@ class Package:
             raise ContractError(
                 "CONTRACT_BROKEN", found="a write to a package that is open for reading only", path=path
             )
-        create_file(self._workspace, "/".join((*self._way, path)), data, tmp=TMP)
+        create_file(self._folders, "/".join((*self._way, path)), data, tmp=TMP)
         return digest_of(data)
 
     def create_artifact(self, path: str, artifact: Artifact) -> str:

@@ -10,8 +10,9 @@ from pathlib import Path
 from casebound.contracts.case import Admission
 from casebound.errors import SettingsError
 from casebound.store import layout
+from casebound.store.folders import Folders
 from casebound.store.package import TMP, Package
-from casebound.store.write import open_folder, sweep, unwritable
+from casebound.store.write import sweep, unwritable
 
 CASES = "cases"
 SAFE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._#-]{0,99}\Z")
@@ -40,10 +41,9 @@ class Workspace:
         try:
             with suppress(FileExistsError):
                 self.root.mkdir(parents=True)
-            with open_folder(self.root, [CASES], create=True):
-                pass
-            with open_folder(self.root, [TMP], create=True) as folder:
-                sweep(folder)
+            folders = Folders(self.root)
+            with folders.open((CASES,), create=True), folders.open((TMP,), create=True) as tmp:
+                sweep(tmp)
         except OSError as exc:
             raise unwritable(self.root, exc) from exc
 

@@ -16,87 +16,42 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from casebound.errors import IntegrityError, SettingsError, UnavailableError
+from casebound.store.folders import Folders
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not keep a reader waiting
-_NOT_A_FOLDER = (errno.ELOOP, errno.ENOTDIR)
 _NOT_A_FILE = (errno.ELOOP, errno.ENXIO)
 _TEMPORARY = re.compile(r"[0-9a-f]{32}")
 
 
-@contextmanager
-def open_folder(root: Path, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
-    """Open the folder `parts` below `root` and yield its descriptor; neither `root` nor a component may be a link.
-
-    Raises:
-        SettingsError: a component is a link or no folder (`WORKSPACE_LINK`).
-        FileNotFoundError: it does not exist and `create` is off.
-        OSError: it cannot be opened or made.
-    """
-    descriptor = open_below(None, os.fspath(root), root, ())
-    try:
-        for number, part in enumerate(parts):
-            way = parts[: number + 1]
-            try:
-                below = open_below(descriptor, part, root, way)
-            except FileNotFoundError:
-                if not create:
-                    raise
-                with suppress(FileExistsError):
-                    os.mkdir(part, 0o777, dir_fd=descriptor)
-                os.fsync(descriptor)
-                below = open_below(descriptor, part, root, way)
-            os.close(descriptor)
-            descriptor = below
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def open_below(folder: int | None, name: str, root: Path, way: Sequence[str]) -> int:
-    """Return the descriptor of folder `name` in the open `folder`, which is `way` below `root`, never through a link.
-
-    Raises:
-        SettingsError: it is a link or no folder (`WORKSPACE_LINK`).
-        OSError: it cannot be opened.
-    """
-    try:
-        return os.open(name, _FOLDER, dir_fd=folder)
-    except OSError as exc:
-        if exc.errno not in _NOT_A_FOLDER:
-            raise
-        found = "a link, or something that is no folder"
-        raise SettingsError("WORKSPACE_LINK", path=str(root.joinpath(*way)), found=found) from exc
-
-
-def create_file(root: Path, path: str, data: bytes, *, tmp: str) -> bool:
-    """Create `path` below `root` with exactly `data`; True if it is new, False if the same bytes already stand there.
+def create_file(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
+    """Create `path` below `folders` with exactly `data`; True if it is new, False if the same bytes stand there.
 
     Args:
-        root: the workspace; it must exist.
+        folders: of the workspace; it must exist.
         path: relative, with `/`; folders on the way are made.
         data: the whole content.
-        tmp: the folder below `root` where the file grows.
+        tmp: the folder of the workspace where the file grows.
 
     Raises:
         IntegrityError: the path holds other bytes (`STORE_CONFLICT`).
         SettingsError: a component is a link (`WORKSPACE_LINK`).
         UnavailableError: the disk is full, read only, or not permitted (`WORKSPACE_WRITE`); nothing stands at `path`.
     """
-    *folders, name = path.split("/")
+    root = folders.root
+    *way, name = path.split("/")
     try:
-        with open_folder(root, [tmp]) as below, _growing(below) as (temporary, descriptor):
+        with folders.open((tmp,)) as below, _growing(below) as (temporary, descriptor):
             view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]
             os.fsync(descriptor)
-            with open_folder(root, folders, create=True) as folder:
+            with folders.open(way, create=True) as folder:
                 new = _link(temporary, below, name, folder)
                 if not new and read_at(folder, name, f"{root}/{path}") != data:
                     found = "other content under this name"

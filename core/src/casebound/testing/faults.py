@@ -22,6 +22,7 @@ from typing import Any
 from casebound.contracts.model_call import ModelRequest, NativeReply
 from casebound.store import package as package_module
 from casebound.store import write as write_module
+from casebound.store.folders import Folders
 from casebound.testing.inventory_model import InventoryModel, Search, message_of
 
 Point = Callable[[str], None]
@@ -60,9 +61,9 @@ def watch(point: Point) -> Iterator[None]:
     """Call `point` with the name of each place that a run passes where files are made."""
     create_file, link = vars(package_module)["create_file"], write_module._link
 
-    def watched_create(root: Path, path: str, data: bytes, *, tmp: str) -> bool:
+    def watched_create(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
         point(f"before {path}")
-        new: bool = create_file(root, path, data, tmp=tmp)
+        new: bool = create_file(folders, path, data, tmp=tmp)
         point(f"behind {path}")
         return new
 
