@@ -18,7 +18,7 @@ from casebound.api import Project, verify
 from casebound.contracts.case import Case
 from casebound.pipeline import Pipeline
 from casebound.settings import database_url
-from casebound.store import Package
+from casebound.store import Workspace
 from casebound.testing.scripted import ScriptedProvider
 
 pytestmark = pytest.mark.services
@@ -67,13 +67,14 @@ def test_look_ups_on_the_operators_database_are_captured_with_binding_and_covera
         assert name not in capture.statement
 
 
-@pytest.mark.spec("A-115", "A-116", "A-117", "A-147d")
+@pytest.mark.spec("A-115", "A-116", "A-117")
 def test_a_built_package_is_resolved_with_fixture_replies(project, tmp_path, capsys):
     given = variable("CASEBOUND_TEST_CASE_PACKAGE")
     folder = tmp_path / "workspace" / "cases" / given.name
     shutil.copytree(given, folder)
-    package = Package(folder, tmp=tmp_path / "workspace" / "tmp")
-    (tmp_path / "workspace" / "tmp").mkdir()
+    workspace = Workspace(tmp_path / "workspace")
+    workspace.prepare()
+    package = workspace.package(given.name)
     case = package.load("case.json", Case)
     catalog = project.bound.catalogs[0]
     source_id, name = known_name(project, case, catalog)
