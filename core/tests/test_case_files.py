@@ -242,7 +242,7 @@ def test_rows_that_change_under_the_same_name_are_refused_too(inventory: Invento
     assert FIRST.candidates not in files(inventory)
 
 
-@pytest.mark.spec("A-104", "A-097")
+@pytest.mark.spec("A-097")
 def test_a_case_in_review_is_not_resumed(inventory: Inventory) -> None:
     scripted = {"plan": ["no", "no", "no"]}
     assert run(inventory, InventoryModel(SEARCHES, scripted)).state == "review"

@@ -339,7 +339,7 @@ def test_a_description_promotes_nothing_and_expectations_keep_their_provenance()
 # --- what the model is shown ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A-030", "A-157e", "A-157d")
+@pytest.mark.spec("A-030", "A-157e")
 def test_the_plan_is_asked_with_known_names_and_the_assessment_with_text_and_rows():
     facts = facts_of("selected")
     asked = message_of_context(plan.PROTOCOL, plan.PROTOCOL.context(facts))
@@ -356,7 +356,7 @@ def test_the_plan_is_asked_with_known_names_and_the_assessment_with_text_and_row
     ]
 
 
-@pytest.mark.spec("A-158a", "A-158b", "A-158d", "A-158e")
+@pytest.mark.spec("A-158a", "A-158b", "A-158d")
 def test_hints_say_which_names_stand_where_and_which_is_part_of_a_longer_one():
     context = assessment.PROTOCOL.context(facts_of("nested"))
     assert [(one["search_index"], one["id"], one["source_ids"]) for one in context["overlaps"]] == [

@@ -97,7 +97,7 @@ def test_an_accepted_artifact_holds_the_reply_as_it_was_said(inventory):
         assert kept == json.loads(log(inventory, stage).reply(1).text)
 
 
-@pytest.mark.spec("A-148i", "A-148g")
+@pytest.mark.spec("A-148i")
 def test_feedback_is_on_disk_before_the_next_call(inventory):
     """Whoever dies between the two finds it again, and sends exactly it."""
 
@@ -122,7 +122,7 @@ def test_feedback_is_on_disk_before_the_next_call(inventory):
     ]
 
 
-@pytest.mark.spec("A-054", "A-097", "A-113g", "A-131", "A-148l")
+@pytest.mark.spec("A-054", "A-097", "A-113g", "A-131", "A-148g", "A-148l")
 @pytest.mark.parametrize(
     ("stage", "code"),
     [
