@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -147,7 +146,7 @@ class Project:
                     found=f"state {progress.state}, {progress.code}, now {format_time(self.clock.now())}",
                     expected=f"{format_time(progress.retry_at)} or later",
                 )
-            if progress.state not in ("interpreted",):
+            if progress.state != "interpreted":
                 self._build_providers(stop_after)
             if progress.state == "blocked" and progress.event is not None:
                 self._record_resumption(package, progress.event)
@@ -366,8 +365,3 @@ def verify(package: Path_, *, host: Host | None = None) -> Verification:
         SettingsError: `PACKAGE_UNREADABLE`.
     """
     return verify_package(Path(package), host or build_host())
-
-
-def keep_temporary() -> Path:
-    """Return a new temporary folder that is kept, for work that has no settings of its own."""
-    return Path(tempfile.mkdtemp(prefix="casebound-"))

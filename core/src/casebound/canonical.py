@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 import rfc8785
 
@@ -20,8 +18,6 @@ from casebound.errors import ContractError
 from casebound.pointer import escape_pointer
 
 MAX_SAFE_INTEGER = 2**53 - 1
-
-Json: TypeAlias = "bool | int | str | Sequence[Json] | Mapping[str, Json] | None"
 
 
 def canonical_bytes(value: object) -> bytes:

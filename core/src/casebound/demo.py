@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from casebound.api import Project, keep_temporary
+from casebound.api import Project
 from casebound.errors import SettingsError
 from casebound.host import Host, build_host
 from casebound.render.chain import Chain, derive_chain
@@ -57,7 +58,7 @@ def run_demo(
     """
     host = build_host()
     demo = _choose(host, name)
-    folder = keep_temporary() if workspace is None else _prepare(Path(workspace))
+    folder = Path(tempfile.mkdtemp(prefix="casebound-")) if workspace is None else _prepare(Path(workspace))
     fill: Callable[[Path], Sequence[Path]] = host.load_named("demos", demo.name, demo.folder)
     reports = fill(folder)
     project = Project.open(folder / FILE_NAME, workspace=workspace)

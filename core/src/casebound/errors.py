@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 
 class CaseboundError(Exception):
@@ -84,11 +83,8 @@ class SettingsError(CaseboundError):
 class UnavailableError(CaseboundError):
     """Something outside does not answer."""
 
-    def __init__(
-        self, code: str, *, retryable: bool = False, retry_at: datetime | None = None, **facts: object
-    ) -> None:
+    def __init__(self, code: str, *, retryable: bool = False, **facts: object) -> None:
         self.retryable = retryable
-        self.retry_at = retry_at
         super().__init__(code, **facts)  # type: ignore[arg-type]  # the facts of CaseboundError
 
 
@@ -102,7 +98,7 @@ class ProviderError(UnavailableError):
 
     def __init__(self, code: str, *, retryable: bool, retry_after: float | None = None, **facts: object) -> None:
         self.retry_after = retry_after
-        super().__init__(code, retryable=retryable, **facts)  # type: ignore[arg-type]  # the facts of CaseboundError
+        super().__init__(code, retryable=retryable, **facts)
 
 
 class ResearchError(UnavailableError):

@@ -99,10 +99,6 @@ def _bad_name(name: str) -> str | None:
     return None if re.fullmatch(r"[A-Za-z0-9][\w.:-]{0,99}", name) else f"the name {name!r}"
 
 
-def _check_named(value: object, builtin: bool) -> str | None:
-    return _bad_name(_name_of(value))
-
-
 def _check_spec_strings(*fields: str) -> Callable[[object, bool], str | None]:
     def check(value: object, builtin: bool) -> str | None:
         name = _name_of(value) or str(getattr(value, "stage", ""))

@@ -47,11 +47,6 @@ class Progress:
     retry_at: datetime | None = None
     event: Event | None = None
 
-    @property
-    def waits(self) -> bool:
-        """Whether something must happen before the case goes on by itself."""
-        return self.state in WAITING
-
 
 def latest_revision(package: Package) -> Revision:
     """Return the newest interpretation of a package; the first where there is none yet."""

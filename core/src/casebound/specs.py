@@ -126,7 +126,7 @@ class ProviderSpec:
         name: as `[llm] provider` names it; its settings table is `[llm.NAME]`.
         settings: `"pkg.mod:Model"`, a frozen pydantic model with `extra="forbid"`.
         factory: `"pkg.mod:Provider"`, called with the validated settings (and, for `resolver = "rules"`, with the
-            installed `RuleSet`s by stage as the second argument). Returns a `casebound.llm.Provider`.
+            installed `RuleSet`s by stage as the second argument). Returns a `casebound.llm.provider.Provider`.
         resolver: `model`, or `rules` for a deterministic provider; results say which.
     """
 
@@ -167,7 +167,8 @@ class PromptProtocol:
 
     Attributes:
         stage: `plan`, `assessment`, `interpretation`, or a stage of the plugin's own.
-        version: counts from 1; from 1000 for a version that another distribution adds to a stage of core.
+        version: counts from 1; from 1000 for a version that another distribution adds to a stage of core; 0 is the
+            prompt of an interpretation without resolution, which no number selects.
         prompt_id: the published name of the prompt (`case_interpretation_resolved_v3`).
         context: the artifacts of the steps before → the frozen context, a JSON object.
         request: (context, feedback or None) → the prompt: system text and user object.

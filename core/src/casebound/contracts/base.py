@@ -44,7 +44,7 @@ class Artifact(Contract):
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Return the artifact of parsed JSON. Raises pydantic's `ValidationError`; `store.load` turns it into ours."""
+        """Return the artifact of parsed JSON. Raises pydantic's `ValidationError`; `store` turns it into ours."""
         return cls.model_validate(value, strict=False)
 
     @classmethod

@@ -17,7 +17,7 @@ from casebound.clock import Clock, format_time, parse_time
 from casebound.contracts.interpretation import Event, Feedback, StagePolicy
 from casebound.contracts.model_call import ModelRequest, NativeReply, Outcome
 from casebound.errors import ProviderError
-from casebound.llm.attempts import Attempt, AttemptLog
+from casebound.llm.attempts import OUTCOME, Attempt, AttemptLog
 from casebound.llm.judge import judge
 from casebound.llm.provider import Provider
 from casebound.specs import PromptProtocol, Validator
@@ -149,7 +149,7 @@ def _freeze_feedback(
     frozen = talk.package.load_if(path, Feedback)
     if frozen is None:
         frozen = derive_feedback(
-            talk.protocol, talk.context, talk.stage, last, talk.package.digest(log.path(last.number, "outcome.json"))
+            talk.protocol, talk.context, talk.stage, last, talk.package.digest(log.path(last.number, OUTCOME))
         )
         talk.package.create_artifact(path, frozen)
     return frozen.feedback

@@ -16,8 +16,6 @@ from unicodedata import normalize
 from casebound.errors import SettingsError
 from casebound.text import code_point
 
-RULE = "literal_contains/1"
-
 # KELVIN SIGN, GREEK QUESTION MARK and GREEK VARIA fold to the last three; the others are wildcards, or escape them.
 _WIDENED_ASCII = frozenset("%_\\k;`")
 _PATTERN_CHARACTERS = 200

@@ -113,7 +113,6 @@ POSSESSIVE = _words(
     "моим мои наш наша"
 )
 PERSONAL = POSSESSIVE | _words("as als comme como за играю")
-NAMING = _words("named called name named: heißt namens genannt nommé nommée appelé llamado llamada имени зовут named")
 
 # Common nouns (and short forms) that a report writes in upper case without naming anything: generic words of reports.
 COMMON_WORDS = _words(
