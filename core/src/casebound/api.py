@@ -23,11 +23,12 @@ from casebound.interpretation.freeze import changed_models
 from casebound.llm.attempts import AttemptLog
 from casebound.llm.provider import Provider
 from casebound.loop import Loop
+from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
-from casebound.progress import PHASES, derive_progress, latest_revision
-from casebound.protocols.registry import CORE_STAGES
+from casebound.progress import derive_progress, latest_revision
 from casebound.result import Result, derive_result
 from casebound.settings import Settings, load_settings
+from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace, layout
 from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
@@ -260,13 +261,13 @@ class Project:
         self._sent += 1
 
     def _check_phase(self, stop_after: str | None) -> None:
-        phases = (*PHASES, *self.host.phases)
+        phases = (*CORE_PHASES, *self.host.phases)
         if stop_after is not None and stop_after not in phases:
             raise SettingsError("USAGE", pointer="--stop-after", found=repr(stop_after), allowed=phases)
 
     def _build_providers(self, stop_after: str | None) -> None:
         """Build every provider that may be asked, so that a missing key is told before anything is written."""
-        if stop_after in ("admission", "construction", "research"):
+        if stop_after in CORE_PHASES[:-1]:
             return
         for stage in self.bound.stages:
             self._pipeline.provider(stage)

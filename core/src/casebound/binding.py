@@ -21,11 +21,12 @@ from pydantic_core import to_json
 from casebound.contracts.model_call import ResponseFormat
 from casebound.errors import SettingsError
 from casebound.host import Host
-from casebound.offers import CORE_STAGES, fold_heading
+from casebound.offers import fold_heading
 from casebound.protocol_choice import choose_protocol
 from casebound.settings import Llm, LlmChoice, Price, Retry, Settings, settings_error
 from casebound.specs import (
     CORE_ROLES,
+    CORE_STAGES,
     STAGES,
     Catalog,
     EnrichmentRule,

@@ -15,6 +15,7 @@ from casebound.commands import CORE_COMMANDS
 from casebound.errors import PluginError
 from casebound.specs import (
     CORE_ROLES,
+    CORE_STAGES,
     Benchmark,
     Catalog,
     CatalogOffer,
@@ -31,7 +32,6 @@ from casebound.specs import (
     Validator,
 )
 
-CORE_STAGES = ("plan", "assessment", "interpretation")
 FIRST_FOREIGN_VERSION = 1000
 CORE_PHASES = ("admission", "construction", "research", "interpretation")
 HEADING_KINDS = ("observation", "expectation", "reproduction", "environment", "reference", "comment", "text")

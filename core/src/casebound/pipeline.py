@@ -40,15 +40,15 @@ from casebound.interpretation.interpret import derive_hypothesis_context, derive
 from casebound.interpretation.summary import derive_summary
 from casebound.llm.provider import Provider
 from casebound.llm.stage import SAFETY_DELAY_S, Conversation, converse
-from casebound.progress import PHASES, Progress, derive_progress, latest_revision
-from casebound.research.catalog import CatalogSource, open_source
+from casebound.offers import CORE_PHASES
+from casebound.progress import Progress, derive_progress, latest_revision
+from casebound.research.catalog import CatalogSource, open_database
 from casebound.research.enrichment import MOST_ENTITIES, derive_facts, pairs_of
 from casebound.research.snapshot import changed
 from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
 from casebound.resolution.freeze import changed_settings, freeze_resolution
 from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
-from casebound.settings import database_url
 from casebound.store import layout
 from casebound.store.captures import kept_captures, load_capture
 from casebound.store.events import EventLog
@@ -163,16 +163,7 @@ class Pipeline:
     def source(self) -> CatalogSource:
         """Return the operator's database, read only, opened once for all cases. Raises `SettingsError`."""
         if self._source is None:
-            database = self.bound.settings.database
-            assert database is not None  # noqa: S101  # settings demand it where anything is looked up
-            self._source = open_source(
-                database_url(self.bound.settings).reveal(),
-                snapshot_id=database.snapshot_id,
-                tables=database.tables,
-                statement_timeout_s=database.statement_timeout_s,
-                scan_rows=database.scan_rows,
-                max_bytes=database.max_bytes,
-            )
+            self._source = open_database(self.bound.settings)
         return self._source
 
     def provider(self, stage: str) -> Provider:
@@ -210,7 +201,7 @@ class Pipeline:
 
     async def _phases(self, package: Package, stop_after: str | None) -> None:
         """Run what plugins put after interpretation, each once, as far as `stop_after` allows."""
-        if stop_after in PHASES:
+        if stop_after in CORE_PHASES:
             return
         host = self.bound.host
         for name, phase in host.phases.items():

@@ -28,7 +28,6 @@ State = Literal[
     "review",
 ]
 WAITING = ("retry_pending", "blocked", "review")
-PHASES = ("admission", "construction", "research", "interpretation")
 
 
 @dataclass(frozen=True, slots=True)

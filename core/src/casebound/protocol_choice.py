@@ -13,9 +13,8 @@ from typing import cast
 from casebound.errors import PluginError, SettingsError
 from casebound.host import Host
 from casebound.loading import DISTRIBUTION
-from casebound.offers import CORE_STAGES
 from casebound.settings import Settings
-from casebound.specs import PromptProtocol
+from casebound.specs import CORE_STAGES, PromptProtocol
 
 PLAIN_PROMPT = "case_interpretation_v1"
 

@@ -18,7 +18,7 @@ from casebound.llm.attempts import AttemptLog
 from casebound.pipeline import load_captures
 from casebound.progress import WAITING, Progress, derive_progress, latest_revision
 from casebound.protocols.parts.identities import lookup_facts_v1, name_bindings_v1, selected_groups_v1
-from casebound.protocols.registry import CORE_STAGES
+from casebound.specs import CORE_STAGES
 from casebound.store import layout
 from casebound.store.layout import Revision
 from casebound.store.package import Package

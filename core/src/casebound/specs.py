@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from casebound.contracts.model_call import Prompt
     from casebound.contracts.stage_facts import StageFacts
 
-STAGES = ("plan", "assessment", "interpretation", "entity_link")
+CORE_STAGES = ("plan", "assessment", "interpretation")
+STAGES = (*CORE_STAGES, "entity_link")
 CORE_ROLES = ("affected_subject", "participant", "contributor", "location", "context")
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from importlib import import_module, resources
 
-from casebound.specs import PromptProtocol
+from casebound.specs import CORE_STAGES, PromptProtocol
 
 _VERSION = re.compile(r"^v([0-9]+)\.py$")
-CORE_STAGES = ("plan", "assessment", "interpretation")
 
 
 def built_in_protocols() -> list[PromptProtocol]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from casebound.contracts.capture import Binding, Capture, CatalogInput, EnrichmentInput, EntityCapture
+from casebound.settings import Settings, database_url
 from casebound.specs import Catalog, EnrichmentRule
 
 
@@ -91,4 +92,23 @@ def open_source(
         statement_timeout_s=statement_timeout_s,
         scan_rows=scan_rows,
         max_bytes=max_bytes,
+    )
+
+
+def open_database(settings: Settings) -> CatalogSource:
+    """Return the project's database, read only; nothing is connected before the first question.
+
+    Raises:
+        SettingsError: there is no `[database]`, its variable is not set, or its URL cannot be used.
+    """
+    url = database_url(settings)
+    database = settings.database
+    assert database is not None  # noqa: S101  # database_url has refused that
+    return open_source(
+        url.reveal(),
+        snapshot_id=database.snapshot_id,
+        tables=database.tables,
+        statement_timeout_s=database.statement_timeout_s,
+        scan_rows=database.scan_rows,
+        max_bytes=database.max_bytes,
     )

@@ -12,8 +12,7 @@ from casebound.contracts.plan import ResolutionInput, ResolutionLimits
 from casebound.errors import SettingsError
 from casebound.frozen import freeze_protocol
 from casebound.research.catalog import CatalogSource
-
-STAGES = ("plan", "assessment", "interpretation")
+from casebound.specs import CORE_STAGES
 
 
 def freeze_resolution(bound: Bound, source: CatalogSource, case: Case, facts: Facts) -> ResolutionInput:
@@ -39,7 +38,7 @@ def freeze_resolution(bound: Bound, source: CatalogSource, case: Case, facts: Fa
         facts_digest=digest_of(facts.to_bytes()),
         protocol_version=bound.protocols["plan"].version,
         interpretation_protocol_version=bound.protocols["interpretation"].version,
-        protocols=tuple(freeze_protocol(bound.host, bound.protocols[stage]) for stage in STAGES),
+        protocols=tuple(freeze_protocol(bound.host, bound.protocols[stage]) for stage in CORE_STAGES),
         catalogs=tuple(source.freeze_catalog(catalog) for catalog in bound.catalogs),
         roles=bound.roles,
         limits=ResolutionLimits(

@@ -20,10 +20,9 @@ from casebound.host import Host, build_host
 from casebound.installed import Installed
 from casebound.llm.provider import Provider
 from casebound.settings import load_settings
+from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace
 from casebound.testing.scripted import FixedClock
-
-STAGES = ("plan", "assessment", "interpretation")
 
 CATALOGS = """
 [[entity_resolution.catalog]]
@@ -202,7 +201,7 @@ class Inventory:
         host = self.host(phases=phases, plugins=plugins)
         providers = {} if provider is None else provider
         if not isinstance(providers, Mapping):
-            providers = dict.fromkeys(STAGES, providers)
+            providers = dict.fromkeys(CORE_STAGES, providers)
         workspace = Workspace(self.workspace)
         return Project(settings, host, bind(settings, host), workspace, clock or self.clock, dict(providers))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from casebound.contracts.model_call import ModelRequest, NativeReply, Usage
+from casebound.specs import CORE_STAGES
 from casebound.testing.scripted import ScriptedAnswer, ScriptedProvider, native_reply
 
 Message = Mapping[str, Any]
@@ -144,4 +145,4 @@ class InventoryModel(ScriptedProvider):
 
     def counts(self) -> dict[str, int]:
         """Return how many requests each stage got."""
-        return {stage: len(self.asked(stage)) for stage in ("plan", "assessment", "interpretation")}
+        return {stage: len(self.asked(stage)) for stage in CORE_STAGES}
