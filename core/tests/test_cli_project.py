@@ -184,6 +184,15 @@ def test_catalogs_are_listed_with_those_in_use(plugins, project):
     assert (rows["inv.host"]["active"], rows["inv.host"]["offered_by"]) == (False, "casebound-quiet 1.0")
 
 
+@pytest.mark.parametrize("command", [["list"], ["search", "own.host", "db1"]])
+def test_a_file_for_the_model_that_is_not_there_is_not_passed_over(plugins, project, command):
+    arguments = ["catalogs", *command, "--llm-config", "missing.toml"]
+    done = run_casebound(arguments, plugins=plugins, cwd=project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("SETTINGS_FILE: ")
+    assert "missing.toml" in done.stderr
+
+
 @pytest.mark.spec("A-023", "A-053", "A-059")
 def test_a_look_up_by_hand_is_the_look_up_of_a_plan(plugins, project):
     done = run_casebound(["catalogs", "search", "own.host", "dB1", "--format", "json"], plugins=plugins, cwd=project)

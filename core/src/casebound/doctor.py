@@ -20,9 +20,9 @@ from typing import Literal, TypeVar
 from casebound.binding import Bound, bind, build_provider
 from casebound.errors import CaseboundError, PluginError
 from casebound.host import Host, build_host
-from casebound.inspect_catalogs import open_database
 from casebound.installed import Installed, installed_plugins
 from casebound.processes import run_bounded
+from casebound.research.catalog import open_database
 from casebound.settings import Settings, find_settings, load_settings, redact_environment
 
 T = TypeVar("T")

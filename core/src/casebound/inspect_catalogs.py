@@ -10,8 +10,8 @@ from casebound.binding import bind_catalogs, check_table
 from casebound.contracts.capture import Capture, Cell, TypedCell
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
-from casebound.research.catalog import CatalogSource, open_source
-from casebound.settings import EntityResolution, Settings, database_url, load_settings
+from casebound.research.catalog import open_database
+from casebound.settings import EntityResolution, Settings, load_settings
 from casebound.specs import Catalog
 
 
@@ -69,19 +69,20 @@ class CatalogSearch:
         }
 
 
-def list_catalogs(project_config: Path | None = None) -> list[dict[str, object]]:
+def list_catalogs(project_config: Path | None = None, *, llm_config: Path | None = None) -> list[dict[str, object]]:
     """Return every preset and every catalog of the settings; `active` are those that the settings name.
 
     Args:
         project_config: the settings file; None: the nearest one, and presets alone where there is none.
+        llm_config: a file whose `[llm]` table replaces that of the settings, for which there must be some then.
 
     Raises:
         SettingsError, PluginError: as `bind`.
     """
     try:
-        settings = load_settings(project_config)
+        settings = load_settings(project_config, llm_config=llm_config)
     except CaseboundError as exc:
-        if exc.code != "SETTINGS_FILE" or project_config is not None:
+        if exc.code != "SETTINGS_FILE" or project_config or llm_config:
             raise
         return _rows(build_host(), ())
     host = build_host(settings.project.plugins)
@@ -103,14 +104,16 @@ def _rows(host: Host, active: tuple[Catalog, ...]) -> list[dict[str, object]]:
     ]
 
 
-def search_catalog(name: str, text: str, project_config: Path | None = None) -> CatalogSearch:
+def search_catalog(
+    name: str, text: str, project_config: Path | None = None, *, llm_config: Path | None = None
+) -> CatalogSearch:
     """Look `text` up in one catalog: of the settings, or any preset whose table is in the allowlist.
 
     Raises:
         SettingsError: no such catalog, its table is not allowed, or a text that cannot be looked up.
         ResearchError: the database does not answer.
     """
-    settings = load_settings(project_config)
+    settings = load_settings(project_config, llm_config=llm_config)
     host = build_host(settings.project.plugins)
     catalog = _find_catalog(settings, host, name)
     limit = (settings.entity_resolution or EntityResolution.model_construct()).max_candidates
@@ -131,22 +134,3 @@ def _find_catalog(settings: Settings, host: Host, name: str) -> Catalog:
     preset = cast("Catalog", host.need("catalogs", name))
     check_table(settings, preset.table, "database.tables")
     return preset
-
-
-def open_database(settings: Settings) -> CatalogSource:
-    """Return the project's database, read only; nothing is connected before the first question.
-
-    Raises:
-        SettingsError: there is no `[database]`, its variable is not set, or its URL cannot be used.
-    """
-    url = database_url(settings)
-    database = settings.database
-    assert database is not None  # noqa: S101  # database_url has refused that
-    return open_source(
-        url.reveal(),
-        snapshot_id=database.snapshot_id,
-        tables=database.tables,
-        statement_timeout_s=database.statement_timeout_s,
-        scan_rows=database.scan_rows,
-        max_bytes=database.max_bytes,
-    )

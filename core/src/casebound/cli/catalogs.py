@@ -22,7 +22,7 @@ def list_(project_config: Path | None, llm_config: Path | None, as_json: bool) -
     """List catalogs; `active` are those that the settings name."""
     from casebound.inspect_catalogs import list_catalogs
 
-    found = list_catalogs(project_config)
+    found = list_catalogs(project_config, llm_config=llm_config)
     if as_json:
         print_json({"catalogs": found})
         return
@@ -49,7 +49,7 @@ def search(name: str, text: str, project_config: Path | None, llm_config: Path |
     """Run one look-up and print its rows."""
     from casebound.inspect_catalogs import search_catalog
 
-    found = search_catalog(name, text, project_config)
+    found = search_catalog(name, text, project_config, llm_config=llm_config)
     if as_json:
         print_json(found.to_json())
         return
