@@ -12,7 +12,8 @@ from casebound.canonical import canonical_bytes
 from casebound.errors import ContractError
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-SafeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._#-]{0,99}$")]
+SAFE_NAME = r"[A-Za-z0-9][A-Za-z0-9._#-]{0,99}"  # an id that may name a folder, on any system
+SafeName = Annotated[str, Field(pattern=f"^{SAFE_NAME}$")]
 
 
 class Contract(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from casebound.contracts.base import Artifact, Contract, Digest
@@ -81,6 +82,21 @@ class Interpretation(Artifact):
     prompt_id: str
     context_digest: Digest
     reply: dict[str, object]
+
+
+# Published rules and hypothesis contexts go through the fields in this order, which therefore never changes.
+SINGLE_STATEMENTS = ("summary", "behavior_gap", "first_known_divergence", "provisional_behavior_gap")
+LISTED_STATEMENTS = ("observed_behavior", "expected_behavior", "described_behavior", "relevant_entities", "unknowns")
+
+
+def statements_in(reply: Mapping[str, Any], *fields: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the statements of a reply's `fields` with their JSON pointers; a field that is absent or null has none."""
+    for field in fields:
+        value = reply.get(field)
+        if isinstance(value, list):
+            yield from ((f"/{field}/{index}", statement) for index, statement in enumerate(value))
+        elif value is not None:
+            yield f"/{field}", value
 
 
 class HypothesisSource(Contract):

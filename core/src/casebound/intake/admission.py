@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 from casebound.canonical import digest_of
+from casebound.contracts.base import SAFE_NAME
 from casebound.contracts.case import Admission, Report
 from casebound.errors import PluginError, SettingsError
 from casebound.intake.blocks import is_visible
@@ -29,7 +30,7 @@ _WIDE_BOMS = {
 _BINARY_BYTE = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 _BINARY_CHARACTER = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,99}")
+_SAFE_NAME = re.compile(SAFE_NAME)
 _CHUNK = 1 << 20
 
 

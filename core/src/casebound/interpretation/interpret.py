@@ -8,15 +8,17 @@ from typing import Any
 from casebound.canonical import digest_of
 from casebound.contracts.case import Case
 from casebound.contracts.interpretation import (
+    LISTED_STATEMENTS,
+    SINGLE_STATEMENTS,
     HypothesisContext,
     HypothesisSource,
     Interpretation,
     InterpretationContext,
+    statements_in,
 )
 from casebound.specs import PromptProtocol
 
-_LISTS = ("observed_behavior", "expected_behavior", "described_behavior", "relevant_entities", "unknowns")
-_SINGLE = ("summary", "behavior_gap", "first_known_divergence", "provisional_behavior_gap")
+_LABELS = ("basis", "verification", "status", "entity_id")
 
 
 def derive_interpretation(
@@ -41,19 +43,12 @@ def derive_hypothesis_context(case: Case, interpretation: Interpretation) -> Hyp
 
 
 def _sources(reply: dict[str, Any]) -> Iterator[HypothesisSource]:
-    for kind in (*_SINGLE, *_LISTS):
-        value = reply.get(kind)
-        if value is None:
-            continue
-        statements = value if isinstance(value, list) else [value]
-        for index, statement in enumerate(statements):
-            labels = {
-                key: str(statement[key]) for key in ("basis", "verification", "status", "entity_id") if key in statement
-            }
+    for kind in (*SINGLE_STATEMENTS, *LISTED_STATEMENTS):
+        for pointer, statement in statements_in(reply, kind):
             yield HypothesisSource(
-                id=f"/{kind}/{index}" if isinstance(value, list) else f"/{kind}",
+                id=pointer,
                 kind=kind,
                 text=statement.get("text", statement.get("reason", "")),
                 source_ids=tuple(statement["source_ids"]),
-                labels=labels,
+                labels={key: str(statement[key]) for key in _LABELS if key in statement},
             )

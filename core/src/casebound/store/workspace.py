@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from casebound.contracts.base import SAFE_NAME
 from casebound.contracts.case import Admission
 from casebound.errors import SettingsError
 from casebound.store import layout
@@ -15,7 +16,7 @@ from casebound.store.package import TMP, Package
 from casebound.store.write import sweep, unwritable
 
 CASES = "cases"
-SAFE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._#-]{0,99}\Z")
+_SAFE_NAME = re.compile(SAFE_NAME)
 
 
 class Workspace:
@@ -49,7 +50,7 @@ class Workspace:
 
     def package(self, package_id: str) -> Package:
         """Return the package of that id, which need not exist yet. Raises `SettingsError` (`CASE_ID`)."""
-        if not SAFE_NAME.match(package_id):
+        if not _SAFE_NAME.fullmatch(package_id):
             raise SettingsError("CASE_ID", found=repr(package_id))
         return Package(self.cases / package_id, workspace=self.root)
 
@@ -68,7 +69,7 @@ class Workspace:
 
     def package_ids(self) -> list[str]:
         """Return the ids of all packages, sorted. Raises as `prepare`."""
-        return [name for name in Package(self.root, workspace=self.root).names(CASES) if SAFE_NAME.match(name)]
+        return [name for name in Package(self.root, workspace=self.root).names(CASES) if _SAFE_NAME.fullmatch(name)]
 
     def admissions(self) -> Iterator[Admission]:
         """Yield the admission of every package that has one, in the order of ids. Raises `IntegrityError`."""
@@ -83,7 +84,7 @@ class Workspace:
         Raises:
             SettingsError: `CASE_UNKNOWN`; several packages of that case are listed.
         """
-        if SAFE_NAME.match(case) and self.package(case).exists(layout.PACKAGE):
+        if _SAFE_NAME.fullmatch(case) and self.package(case).exists(layout.PACKAGE):
             return self.package(case)
         matches = [admission.package_id for admission in self.admissions() if admission.case_id == case]
         if len(matches) == 1:

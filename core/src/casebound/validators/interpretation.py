@@ -6,35 +6,26 @@ kinds; no rule lets one stand for another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from casebound.contracts.findings import Finding
+from casebound.contracts.interpretation import LISTED_STATEMENTS, SINGLE_STATEMENTS, statements_in
 from casebound.specs import Validator
 
 Reply = Mapping[str, Any]
 Context = Mapping[str, Any]
 
-_LISTS = ("observed_behavior", "expected_behavior", "described_behavior", "relevant_entities", "unknowns")
-_SINGLE = ("summary", "behavior_gap", "first_known_divergence", "provisional_behavior_gap")
 # A feedback that repeats thousands of aliases helps nobody.
 _MOST_LISTED = 100
 
 
-def _statements(reply: Reply, *fields: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the statements of `fields` with their JSON pointers."""
-    for field in fields:
-        value = reply.get(field)
-        if isinstance(value, list):
-            yield from ((f"/{field}/{index}", statement) for index, statement in enumerate(value))
-        elif value is not None:
-            yield f"/{field}", value
+def _of_kind(context: Context, kind: str) -> tuple[str, ...]:
+    return tuple(source["id"] for source in context["sources"] if source["kind"] == kind)
 
 
-def _sources(context: Context, *, expectation: bool = False, description: bool = False) -> tuple[str, ...]:
-    wanted = "project_description" if description else "expectation"
-    if expectation or description:
-        return tuple(source["id"] for source in context["sources"] if source["kind"] == wanted)
+def _reported(context: Context) -> tuple[str, ...]:
+    """Return the sources in which people say what they saw."""
     other = ("project_description", "expectation")
     return tuple(source["id"] for source in context["sources"] if source["kind"] not in other)
 
@@ -61,7 +52,7 @@ def unknown_source_1(reply: Reply, context: Context) -> list[Finding]:
             message=f"{name} is no alias of this case",
             allowed=allowed,
         )
-        for path, statement in _statements(reply, *_SINGLE, *_LISTS)
+        for path, statement in statements_in(reply, *SINGLE_STATEMENTS, *LISTED_STATEMENTS)
         for place, name in enumerate(statement["source_ids"])
         if name not in known
     ]
@@ -69,10 +60,10 @@ def unknown_source_1(reply: Reply, context: Context) -> list[Finding]:
 
 def observation_source_1(reply: Reply, context: Context) -> list[Finding]:
     """Observed behaviour rests on what people report, never on technical facts or descriptions."""
-    allowed = _sources(context)
+    allowed = _reported(context)
     return [
         finding
-        for path, statement in _statements(reply, "observed_behavior")
+        for path, statement in statements_in(reply, "observed_behavior")
         for finding in _wrong_sources(
             "INTERPRETATION_OBSERVATION_SOURCE", path, statement, allowed, "observed behaviour rests on report sources"
         )
@@ -82,14 +73,14 @@ def observation_source_1(reply: Reply, context: Context) -> list[Finding]:
 def expectation_source_1(reply: Reply, context: Context) -> list[Finding]:
     """Expected behaviour, gap and divergence need formal expectation sources."""
     code = "INTERPRETATION_EXPECTATION_SOURCE"
-    formal = _sources(context, expectation=True)
-    observed = _sources(context)
+    formal = _of_kind(context, "expectation")
+    observed = _reported(context)
     found = [
         finding
-        for path, statement in _statements(reply, "expected_behavior")
+        for path, statement in statements_in(reply, "expected_behavior")
         for finding in _wrong_sources(code, path, statement, formal, "it needs sources of kind expectation")
     ]
-    for path, statement in _statements(reply, "behavior_gap", "first_known_divergence"):
+    for path, statement in statements_in(reply, "behavior_gap", "first_known_divergence"):
         found += _wrong_sources(code, path, statement, formal + observed, "it compares observations with expectations")
         if not set(statement["source_ids"]) & set(formal):
             message = "no source of kind expectation is cited"
@@ -99,10 +90,10 @@ def expectation_source_1(reply: Reply, context: Context) -> list[Finding]:
 
 def description_source_1(reply: Reply, context: Context) -> list[Finding]:
     """Described behaviour rests on project descriptions only."""
-    allowed = _sources(context, description=True)
+    allowed = _of_kind(context, "project_description")
     return [
         finding
-        for path, statement in _statements(reply, "described_behavior")
+        for path, statement in statements_in(reply, "described_behavior")
         for finding in _wrong_sources(
             "INTERPRETATION_DESCRIPTION_SOURCE", path, statement, allowed, "it restates project descriptions"
         )
@@ -112,11 +103,11 @@ def description_source_1(reply: Reply, context: Context) -> list[Finding]:
 def provisional_gap_1(reply: Reply, context: Context) -> list[Finding]:
     """A provisional gap has two sides: an observation, and a description that `described_behavior` includes."""
     code = "INTERPRETATION_PROVISIONAL_GAP"
-    included = {name for _, statement in _statements(reply, "described_behavior") for name in statement["source_ids"]}
-    described = tuple(name for name in _sources(context, description=True) if name in included)
-    observed = _sources(context)
+    included = {name for _, statement in statements_in(reply, "described_behavior") for name in statement["source_ids"]}
+    described = tuple(name for name in _of_kind(context, "project_description") if name in included)
+    observed = _reported(context)
     found = []
-    for path, statement in _statements(reply, "provisional_behavior_gap"):
+    for path, statement in statements_in(reply, "provisional_behavior_gap"):
         found += _wrong_sources(
             code, path, statement, observed + described, "it compares an observation with a description"
         )
@@ -132,7 +123,7 @@ def unknown_entity_1(reply: Reply, context: Context) -> list[Finding]:
     names = tuple(entity["id"] for entity in context["entities"])
     found = []
     seen = set()
-    for path, entity in _statements(reply, "relevant_entities"):
+    for path, entity in statements_in(reply, "relevant_entities"):
         name = entity["entity_id"]
         if name not in names or name in seen:
             message = "this entity stands twice" if name in seen else "this is no entity of the case"
@@ -182,7 +173,7 @@ def entity_provenance_1(reply: Reply, context: Context) -> list[Finding]:
     """A selected entity cites a mention, and its own alias or a look-up fact of one of its captures."""
     selected = {entity["id"]: entity for entity in context["entities"] if entity["selected"]}
     found = []
-    for path, given in _statements(reply, "relevant_entities"):
+    for path, given in statements_in(reply, "relevant_entities"):
         entity = selected.get(given["entity_id"])
         if entity is None:
             continue
@@ -204,7 +195,7 @@ def name_binding_1(reply: Reply, context: Context) -> list[Finding]:
     """An entity with typed name bindings cites one of the bound facts."""
     bound = {entity["id"]: entity["name_bindings"] for entity in context["entities"] if entity["name_bindings"]}
     found = []
-    for path, given in _statements(reply, "relevant_entities"):
+    for path, given in statements_in(reply, "relevant_entities"):
         facts = tuple(binding["fact"] for binding in bound.get(given["entity_id"], ()))
         if facts and not set(given["source_ids"]) & set(facts):
             message = f"no name fact of {given['entity_id']} is cited"
@@ -224,14 +215,14 @@ def unbound_reason_1(reply: Reply, context: Context) -> list[Finding]:
             message="no name is bound to this entity, so its reason is fixed",
             allowed=(required[given["entity_id"]],),
         )
-        for path, given in _statements(reply, "relevant_entities")
+        for path, given in statements_in(reply, "relevant_entities")
         if given["reason"] != required.get(given["entity_id"], given["reason"])
     ]
 
 
 def identity_missing_1(reply: Reply, context: Context) -> list[Finding]:
     """Every unresolved identity is retained as an unknown."""
-    cited = {name for _, statement in _statements(reply, "unknowns") for name in statement["source_ids"]}
+    cited = {name for _, statement in statements_in(reply, "unknowns") for name in statement["source_ids"]}
     return [
         Finding(
             code="INTERPRETATION_IDENTITY_MISSING",
