@@ -5,7 +5,7 @@ import pytest
 from casebound.canonical import digest_of
 from casebound.contracts.case import Admission, Report
 from casebound.errors import CaseboundError, PluginError, SettingsError
-from casebound.intake import admit, check_duplicate, check_size, choose_reader, decode_report, read_report
+from casebound.intake.admission import admit, check_duplicate, check_size, choose_reader, decode_report, read_report
 from casebound.intake.builtin import READERS
 from casebound.specs import ReportReader
 from casebound.testing.text import ugly_texts

@@ -7,8 +7,10 @@ import pytest
 from casebound.canonical import digest_of
 from casebound.contracts.case import Build, Case, Expectation, Report, Unknown
 from casebound.errors import SettingsError
-from casebound.intake import HEADING_KINDS, admit, derive_builtin_headings, derive_case, freeze_build
+from casebound.intake.admission import admit
+from casebound.intake.build import HEADING_KINDS, derive_case, freeze_build
 from casebound.intake.builtin import READERS
+from casebound.intake.headings import derive_builtin_headings
 from casebound.specs import ReferencePattern
 from casebound.testing.text import MARKS, UGLY_WORDS, ugly_texts
 from hypothesis import given, settings
@@ -151,7 +153,8 @@ def test_a_report_with_other_line_ends_has_the_same_pieces(text):
 
 _SCRIPT = """
 import sys
-from casebound.intake import admit, derive_case, freeze_build
+from casebound.intake.admission import admit
+from casebound.intake.build import derive_case, freeze_build
 from casebound.intake.builtin import READERS
 from casebound.specs import ReferencePattern
 patterns = [

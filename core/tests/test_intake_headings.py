@@ -1,8 +1,7 @@
 from itertools import groupby
 
 import pytest
-from casebound.intake import derive_builtin_headings, heading_key
-from casebound.intake.headings import MAX_HEADING, builtin_words
+from casebound.intake.headings import MAX_HEADING, builtin_words, derive_builtin_headings, heading_key
 from casebound.testing.text import ugly_texts
 from hypothesis import given
 

@@ -1,7 +1,8 @@
 import pytest
 from casebound.contracts.case import Expectation, Report
-from casebound.intake import derive_builtin_headings, freeze_build
 from casebound.intake.blocks import is_visible, split_markdown, split_text
+from casebound.intake.build import freeze_build
+from casebound.intake.headings import derive_builtin_headings
 from casebound.intake.sources import derive_fields, derive_sources
 from casebound.testing.text import INVISIBLES, LINE_ENDS, SEPARATORS, ugly_lines, ugly_texts
 from hypothesis import given, settings

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 from casebound.contracts.case import Report
-from casebound.intake import freeze_build
+from casebound.intake.build import freeze_build
 from casebound.intake.sources import derive_fields, derive_sources
 from casebound.intake.typed_ids import canonical_id, derive_entities
 from casebound.specs import ReferencePattern
