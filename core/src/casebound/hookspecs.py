@@ -42,7 +42,7 @@ hookimpl = pluggy.HookimplMarker(NAMESPACE)
 def casebound_catalogs() -> Sequence[CatalogOffer]:  # type: ignore[empty-body]  # a specification
     """Offer catalog presets, reference patterns, enrichment presets, roles, headings and a settings text.
 
-    Called: once, when the host is built.
+    Called: once, when settings are bound, a catalog is looked up, or plugins are listed.
     Returns: one or more `CatalogOffer`; presets stay inactive until settings name them, patterns and roles are active.
     Collisions: two catalogs, enrichments or patterns of one name are an error that names both distributions.
     Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (an empty name …), in `plugins`, `doctor`; `doctor` compiles patterns.
@@ -59,7 +59,8 @@ def casebound_catalogs() -> Sequence[CatalogOffer]:  # type: ignore[empty-body] 
 def casebound_readers() -> Sequence[ReportReader]:  # type: ignore[empty-body]  # a specification
     """Offer readers for kinds of report files.
 
-    Called: once, when the host is built; the reader itself runs at admission and again in `verify`.
+    Called: once, when a report is first read, or plugins are listed; the reader itself runs at admission, when
+        the case is built, and again in `verify`.
     Returns: `ReportReader`s; a reader must be pure: the same text gives the same report.
     Collisions: two readers of one name, or of one suffix, are an error.
     Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER`; a report that a reader cannot take is `REPORT_SYNTAX`.
@@ -75,7 +76,7 @@ def casebound_readers() -> Sequence[ReportReader]:  # type: ignore[empty-body]  
 def casebound_demos() -> Sequence[Demo]:  # type: ignore[empty-body]  # a specification
     """Offer an embedded sample for `casebound demo`.
 
-    Called: once, when the host is built; the function that it names runs when the demo does.
+    Called: once, when a demo is asked for, or plugins are listed; the function that it names runs when the demo does.
     Returns: `Demo`s.
     Collisions: two demos of one name are an error.
     Errors: `PLUGIN_CLASH`.
@@ -94,7 +95,8 @@ def casebound_demos() -> Sequence[Demo]:  # type: ignore[empty-body]  # a specif
 def casebound_providers() -> Sequence[ProviderSpec]:  # type: ignore[empty-body]  # a specification
     """Offer model providers.
 
-    Called: once, when the host is built; settings model and factory are imported when settings name the provider.
+    Called: once, when settings name a provider, or plugins are listed; settings model and factory are imported
+        when a stage that will run names the provider.
     Returns: `ProviderSpec`s.
     Collisions: two providers of one name are an error that names both distributions.
     Errors: `PLUGIN_CLASH`; a factory that does not import is `PLUGIN_BROKEN`.
@@ -110,7 +112,7 @@ def casebound_providers() -> Sequence[ProviderSpec]:  # type: ignore[empty-body]
 def casebound_rules() -> Sequence[RuleSet]:  # type: ignore[empty-body]  # a specification
     """Offer deterministic answers for a stage, used by rule-based providers.
 
-    Called: once, when the host is built.
+    Called: once, when a rule-based provider is built, or plugins are listed.
     Returns: `RuleSet`s.
     Collisions: two rule sets for one stage are an error.
     Errors: `PLUGIN_CLASH`.
@@ -166,7 +168,8 @@ def casebound_validators() -> Sequence[Validator]:  # type: ignore[empty-body]  
 def casebound_phases() -> Sequence[Phase]:  # type: ignore[empty-body]  # a specification
     """Offer phases that may follow interpretation (`hypothesis`, `investigation` …).
 
-    Called: once, when the host is built; a phase runs after the one it names, unless `--stop-after` ends before it.
+    Called: once, when a case may go beyond its interpretation, or plugins are listed; a phase runs after the one
+        it names, unless `--stop-after` ends before it.
     Returns: `Phase`s.
     Collisions: two phases of one name, or a name of core's own, are an error.
     Errors: `PLUGIN_CLASH`; `PLUGIN_OFFER` for a phase that follows an unknown one or itself.
@@ -180,9 +183,9 @@ def casebound_phases() -> Sequence[Phase]:  # type: ignore[empty-body]  # a spec
 
 @hookspec
 def casebound_runners() -> Sequence[Runner]:  # type: ignore[empty-body]  # a specification
-    """Offer a place where cases are executed; the local runner is core's own.
+    """Offer a place where cases are executed.
 
-    Called: once, when the host is built.
+    Called: once, when plugins are listed. This release uses none: a case runs in the process that asks for it.
     Returns: `Runner`s.
     Collisions: two runners of one name are an error.
     Errors: `PLUGIN_CLASH`.
@@ -198,7 +201,7 @@ def casebound_runners() -> Sequence[Runner]:  # type: ignore[empty-body]  # a sp
 def casebound_benchmarks() -> Sequence[Benchmark]:  # type: ignore[empty-body]  # a specification
     """Offer benchmarks: a corpus model, guides and a checker.
 
-    Called: once, when the host is built.
+    Called: once, when plugins are listed. This release has no command yet that runs one.
     Returns: `Benchmark`s.
     Collisions: two benchmarks of one name are an error.
     Errors: `PLUGIN_CLASH`.

@@ -250,7 +250,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Where cases are executed. `run` is `"pkg.mod:function"`; the local runner is core's own."""
+    """Where cases are executed. `run` is `"pkg.mod:function"`; this release lists runners and uses none."""
 
     name: str
     run: str
