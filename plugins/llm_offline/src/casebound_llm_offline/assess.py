@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from casebound.research.fold import fold
+
 from casebound_llm_offline.judge import Verdict, judge
 from casebound_llm_offline.kinds import Context
 from casebound_llm_offline.match import EXACT, PART, TYPO, Text, places_of
 from casebound_llm_offline.roles import role_for
-from casebound_llm_offline.text import fold
 
 Message = dict[str, Any]
 Key = tuple[str, str]

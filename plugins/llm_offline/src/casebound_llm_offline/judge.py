@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from casebound.research.fold import fold
+
 from casebound_llm_offline.kinds import LABEL, PRIOR, kind_of, shape
 from casebound_llm_offline.lexicon import (
     ARTICLES,
@@ -18,7 +20,7 @@ from casebound_llm_offline.lexicon import (
     STOP_WORDS,
 )
 from casebound_llm_offline.match import EXACT, PART, TYPO, Text
-from casebound_llm_offline.text import HAN, fold, is_lower, languages, tokens
+from casebound_llm_offline.text import HAN, is_lower, languages, tokens
 
 if TYPE_CHECKING:
     from casebound_llm_offline.assess import Found, Key

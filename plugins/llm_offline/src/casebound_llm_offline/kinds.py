@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from casebound.research.fold import fold
+
 from casebound_llm_offline.lexicon import (
     AND_WORDS,
     CONNECTORS,
@@ -18,7 +20,7 @@ from casebound_llm_offline.lexicon import (
     OPENING_CUES,
     STOP_WORDS,
 )
-from casebound_llm_offline.text import HAN, SENTENCE_END, Token, bare, fold, tokens
+from casebound_llm_offline.text import HAN, SENTENCE_END, Token, bare, tokens
 
 LABEL = 4.0
 WINDOW = 48

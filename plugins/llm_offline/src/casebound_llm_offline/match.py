@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from casebound.research.fold import fold
+
 from casebound_llm_offline.lexicon import ARTICLES, CONNECTORS
-from casebound_llm_offline.text import HAN, Token, fold, loose, tokens
+from casebound_llm_offline.text import HAN, Token, loose, tokens
 
 EXACT, LIKE, TYPO, PART = 3, 2, 1, 0
 MOST_PLACES = 40

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from casebound.research.fold import fold
+
 from casebound_llm_offline.kinds import Context, labels_of
 from casebound_llm_offline.lexicon import AND_WORDS, ARTICLES, COMMON_WORDS, CONNECTORS, CUES_BEFORE, STOP_WORDS
 from casebound_llm_offline.roles import is_giver
 from casebound_llm_offline.spans import Span, spans_of
-from casebound_llm_offline.text import HAN, Token, bare, fold, is_lower, loose, tokens
+from casebound_llm_offline.text import HAN, Token, bare, is_lower, loose, tokens
 
 _IRREGULAR = re.compile(r"[œæßŒÆẞёЁ’‘ʼ‐‑–—…]")
 _PIECE = re.compile(r"[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…](?:[^œæßŒÆẞёЁ’‘ʼ‐‑–—…]*[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…])?")

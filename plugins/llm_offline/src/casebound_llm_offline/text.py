@@ -1,6 +1,6 @@
-"""Text as the rules see it: the fold of the look-up, loose keys for comparison, and tokens.
+"""Text as the rules see it: loose keys for comparison, and tokens.
 
-`fold` is the project's own rule (NFC, one-to-one lower case, NFC), so that what is equal here is equal in a look-up.
+The fold is that of the look-up, `casebound.research.fold`, so that what is equal here is equal there.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from casebound.research.fold import fold
+
 MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u064b-\u065f\u0900-\u0903\u093a-\u094f\u200c\u200d"
 TOKEN = re.compile(rf"[^\W_](?:[^\W_]|[{MARKS}]|['’\-‐·](?=[^\W_])|(?<=\d)[.,](?=\d))*")
 HAN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -17,14 +19,6 @@ CASED = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]")
 SENTENCE_END = frozenset(".!?…:;。！？：；•|")
 _ELIDED = frozenset(("l", "d", "j", "n", "s", "c", "m", "t", "qu", "jusqu", "lorsqu", "dell", "all"))
 _LIGATURES = str.maketrans({"œ": "oe", "æ": "ae", "ß": "ss", "ё": "е", "ø": "o", "ł": "l"})
-
-
-def fold(text: str) -> str:
-    """Return what a literal look-up compares: NFC, lower case where that is one code point, NFC again."""
-    composed = unicodedata.normalize("NFC", text)
-    if composed.isascii():
-        return composed.lower()
-    return unicodedata.normalize("NFC", "".join(low if len(low := char.lower()) == 1 else char for char in composed))
 
 
 def loose(text: str) -> str:
