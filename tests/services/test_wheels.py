@@ -1,4 +1,4 @@
-"""Each distribution builds a wheel and installs alone: core without a plugin, then each plugin on top, found by itself."""
+"""Each distribution builds a wheel and installs alone: core without a plugin, then each plugin on top of it."""
 
 from __future__ import annotations
 
