@@ -14,7 +14,7 @@ import pytest
 from casebound import __version__
 from casebound.cli.program import HOMES, program
 from casebound.commands import CORE_COMMANDS
-from casebound.testing.distributions import run_casebound, write_distribution
+from casebound.testing.distributions import listen_to_ctrl_c, run_casebound, write_distribution
 from click.testing import CliRunner
 
 HEAD = "from casebound.hookspecs import hookimpl\nfrom casebound.specs import *\n@hookimpl\n"
@@ -248,7 +248,11 @@ def test_ctrl_c_ends_with_its_own_status(tmp_path):
     write_distribution(tmp_path, "casebound-slow", source)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "casebound", "plugins"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        [sys.executable, "-m", "casebound", "plugins"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        preexec_fn=listen_to_ctrl_c,
     )
     assert process.stderr is not None
     assert process.stderr.readline() == b"loading\n"

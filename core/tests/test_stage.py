@@ -26,6 +26,10 @@ TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
 AT_ONCE = ("LLM_AUTH", "LLM_QUOTA", "LLM_REQUEST")
 
 
+class Dead(BaseException):
+    """Ends a run where it stands, as a signal does; nothing in casebound catches it."""
+
+
 def failure(code, retry_after=None):
     return ProviderError(code, retryable=code in TRANSIENT, retry_after=retry_after, found="a test")
 
@@ -106,10 +110,10 @@ def test_feedback_is_on_disk_before_the_next_call(inventory):
             if request.attempt == 2:
                 assert feedback(inventory, 2) is not None
                 assert log(inventory).numbers() == [1, 2]  # the request too
-                raise KeyboardInterrupt
+                raise Dead
             return await super().send(request)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Dead):
         resolve(inventory, Dying(scripted={"plan": [BAD]}))
     frozen = inventory.package().require(latest_revision(inventory.package()).feedback("plan", 2))
     model = InventoryModel()
@@ -295,10 +299,10 @@ def sent_and_lost(inventory, times=1):
 
     class Killed(InventoryModel):
         async def send(self, request):
-            raise KeyboardInterrupt
+            raise Dead
 
     for _ in range(times):
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Dead):
             resolve(inventory, Killed())
 
 
@@ -337,9 +341,9 @@ def test_a_reply_that_reached_the_disk_is_never_paid_for_again(inventory):
 
     class Reading(InventoryModel):
         def read(self, native):
-            raise KeyboardInterrupt
+            raise Dead
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Dead):
         resolve(inventory, Reading())
     model = InventoryModel()
     assert resolve(inventory, model).state == "interpreted"

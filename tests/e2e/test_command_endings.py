@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from casebound.testing.distributions import run_casebound
+from casebound.testing.distributions import listen_to_ctrl_c, run_casebound
 from casebound.testing.inventory import Inventory, write_inventory
 from casebound.testing.inventory_command import behave, calls, install_inventory
 
@@ -94,6 +94,7 @@ def test_ctrl_c_while_a_model_hangs_ends_with_130_and_the_case_goes_on_later(plu
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        preexec_fn=listen_to_ctrl_c,
     )
     assert process.stderr is not None
     said = b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -65,3 +66,8 @@ def run_casebound(
     return subprocess.run(  # noqa: S603  # this interpreter
         command, cwd=cwd, env=variables, capture_output=True, encoding="utf-8", timeout=timeout_s, check=False
     )
+
+
+def listen_to_ctrl_c() -> None:
+    """Make a child take SIGINT as in a terminal (`preexec_fn`): a background job inherits that it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
