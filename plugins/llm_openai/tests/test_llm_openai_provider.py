@@ -130,8 +130,8 @@ def test_a_compressed_body_is_read_though_none_was_asked_for(loopback):
 @pytest.mark.parametrize(
     ("body", "encoding"),
     [
-        (gzip.compress(SUCCESS.body)[:-9], "gzip"),
-        (gzip.compress(SUCCESS.body) + b"more", "gzip"),
+        (gzip.compress(SUCCESS.body, mtime=0)[:-9], "gzip"),
+        (gzip.compress(SUCCESS.body, mtime=0) + b"more", "gzip"),
         (b"no gzip", "gzip"),
         (SUCCESS.body, "br"),
     ],
