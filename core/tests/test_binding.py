@@ -155,8 +155,8 @@ def test_a_stage_overlays_the_llm_table(bound):
 
 def test_providers_are_built_with_their_settings_and_rules(bound, host):
     stages = bound().stages
-    assert build_provider(stages["plan"], host).settings.temperature == 0.5
-    assert set(build_provider(stages["interpretation"], host).rules) == {"plan"}
+    assert build_provider(stages["plan"], host).provider.settings.temperature == 0.5
+    assert set(build_provider(stages["interpretation"], host).provider.rules) == {"plan"}
 
 
 def test_a_providers_arrays_fit_lists_and_tuples(bound):

@@ -20,6 +20,7 @@ from pydantic_core import to_json
 
 from casebound.contracts.model_call import ResponseFormat
 from casebound.errors import SettingsError
+from casebound.guard import plugin_guard
 from casebound.host import Host
 from casebound.offers import fold_heading
 from casebound.protocol_choice import choose_protocol
@@ -301,10 +302,14 @@ def build_provider(model: StageModel, host: Host) -> Provider:
 
     Raises:
         SettingsError: a secret cannot be had.
-        PluginError: factory or rules do not import.
+        PluginError: factory or rules do not import, or the factory fails.
     """
     factory = cast("Callable[..., Provider]", host.load_named("providers", model.spec.name, model.spec.factory))
-    if model.spec.resolver == "model":
-        return factory(model.settings)
-    rules = {stage: host.load_named("rules", stage, rule.answer) for stage, rule in host.rules.items()}
-    return factory(model.settings, rules)
+    from casebound.llm.guarded import GuardedProvider
+
+    name = model.spec.name
+    arguments: list[object] = [model.settings]
+    if model.spec.resolver != "model":
+        arguments.append({stage: host.load_named("rules", stage, rule.answer) for stage, rule in host.rules.items()})
+    with plugin_guard(f"provider {name}"):
+        return GuardedProvider(factory(*arguments), name)

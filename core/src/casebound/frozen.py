@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from casebound.contracts.interpretation import StagePolicy
+from casebound.contracts.model_call import Prompt
 from casebound.contracts.plan import FrozenProtocol, FrozenRule, Offered
 from casebound.errors import PluginError
+from casebound.guard import guarded
 from casebound.host import Host
 from casebound.specs import PromptProtocol, RuleRef, Validator
 
@@ -40,7 +43,7 @@ def freeze_rules(host: Host, stage: str, rules: Sequence[RuleRef]) -> tuple[Froz
 
 
 def find_protocol(host: Host, frozen: FrozenProtocol) -> PromptProtocol:
-    """Return the protocol that a case froze.
+    """Return the protocol that a case froze, its functions behind the border to a plugin's code.
 
     Raises:
         PluginError: `PLUGIN_MISSING`, naming the distribution that offered it.
@@ -48,7 +51,14 @@ def find_protocol(host: Host, frozen: FrozenProtocol) -> PromptProtocol:
     found = host.protocols.get((frozen.stage, frozen.version))
     if found is None:
         raise _missing(f"version {frozen.version} of stage {frozen.stage}", frozen.offered_by)
-    return found
+    where = f"protocol {frozen.version} of stage {frozen.stage}"
+    return replace(
+        found,
+        context=guarded(found.context, dict, f"{where}, context"),
+        request=guarded(found.request, Prompt, f"{where}, request"),
+        response_schema=guarded(found.response_schema, dict, f"{where}, response_schema"),
+        feedback=guarded(found.feedback, dict, f"{where}, feedback"),
+    )
 
 
 def find_rules(host: Host, policy: StagePolicy) -> tuple[Validator, ...]:

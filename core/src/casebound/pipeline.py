@@ -32,6 +32,7 @@ from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import ResearchError, SettingsError
 from casebound.frozen import find_protocol, find_rules
+from casebound.guard import guarded
 from casebound.intake.admission import read_again
 from casebound.intake.build import derive_case, freeze_build
 from casebound.interpretation.context import derive_context
@@ -207,8 +208,8 @@ class Pipeline:
         for name, phase in host.phases.items():
             if not package.exists(f"analysis/{name}"):
                 self.report(package, name)
-                run: Callable[[Path], None] = host.load_named("phases", name, phase.run)
-                await asyncio.to_thread(run, package.root)
+                run: Callable[[Path], object] = host.load_named("phases", name, phase.run)
+                await asyncio.to_thread(guarded(run, object, f"phase {name}"), package.root)
             if stop_after == name:
                 return
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,8 @@ def resolve(
 
     statuses = []
     with _open(project_config, llm_config, workspace) as project:
-        results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
+        with redirect_stdout(sys.stderr):  # what a provider prints when it is made is no answer
+            results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
         while (result := _next(project, results)) is not None:
             _print_result(result, as_json)
             _print_notes(project)
@@ -139,7 +141,8 @@ def verify(packages: tuple[str, ...], as_json: bool) -> int:
     statuses, verified = [], False
     for package in packages:
         try:
-            verification = verify_package(package)
+            with redirect_stdout(sys.stderr):  # what a plugin prints is no answer
+                verification = verify_package(package)
         except CaseboundError as exc:
             print_note(str(exc))
             statuses.append(exc.exit_status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -103,15 +103,17 @@ Report = Callable[["Package", str], None]
 def progress() -> Iterator[Report]:
     """Give what is to be called with package and step while work goes on; it tells a person on standard error.
 
-    A terminal shows one line that changes and then goes away; a pipe gets one line a step. Print nothing else inside.
+    A terminal shows one line that changes and then goes away; a pipe gets one line a step. Print no answer inside: what
+    a plugin prints goes to standard error.
     """
     if not sys.stderr.isatty():
-        yield lambda package, step: print_note(f"{package.root.name}: {step}")
+        with redirect_stdout(sys.stderr):
+            yield lambda package, step: print_note(f"{package.root.name}: {step}")
         return
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status(Text("starting")) as status:
+    with Console(stderr=True).status(Text("starting")) as status, redirect_stdout(sys.stderr):
         yield lambda package, step: status.update(Text(f"{package.root.name}: {step}"))
 
 

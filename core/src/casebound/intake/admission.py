@@ -17,6 +17,7 @@ from casebound.canonical import digest_of
 from casebound.contracts.base import SAFE_NAME
 from casebound.contracts.case import Admission, Report
 from casebound.errors import PluginError, SettingsError
+from casebound.guard import plugin_guard
 from casebound.intake.blocks import is_visible
 from casebound.specs import ReportReader
 
@@ -147,12 +148,11 @@ def read_text(text: str, reader: ReportReader, *, name: str) -> Report:
         PluginError: `PLUGIN_BROKEN` or `PLUGIN_OFFER`.
     """
     try:
-        module, _, function = reader.read.partition(":")
-        report = getattr(import_module(module), function)(text)
+        with plugin_guard(f"reader {reader.name}", path=name):
+            module, _, function = reader.read.partition(":")
+            report = getattr(import_module(module), function)(text)
     except SettingsError as exc:
         raise _at(exc, name) from exc
-    except Exception as exc:  # the border to a plugin's code, which may raise anything
-        raise PluginError("PLUGIN_BROKEN", where=f"reader {reader.name}", found=type(exc).__name__, path=name) from exc
     if not isinstance(report, Report):
         found = f"a {type(report).__name__}"
         raise PluginError("PLUGIN_OFFER", where=f"reader {reader.name}", found=found, expected="a Report", path=name)

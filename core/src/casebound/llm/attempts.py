@@ -57,14 +57,7 @@ class AttemptLog:
 
     def write_native(self, number: int, native: NativeReply) -> None:
         """Keep what the server sent."""
-        record = NativeRecord(
-            status=native.status,
-            headers=dict(native.headers),
-            duration_ms=native.duration_ms,
-            size=len(native.body),
-            digest=digest_of(native.body),
-        )
-        self._package.create_artifact(self.path(number, NATIVE), record)
+        self._package.create_artifact(self.path(number, NATIVE), native_record(native))
         self._package.create(self.path(number, NATIVE_BODY), native.body)
 
     def native(self, number: int) -> NativeReply | None:
@@ -92,3 +85,14 @@ class AttemptLog:
     def request_digest(self, number: int) -> str:
         """Return the digest of an attempt's request."""
         return self._package.digest(self.path(number, REQUEST))
+
+
+def native_record(native: NativeReply) -> NativeRecord:
+    """Return what is written down beside the bytes of `native`."""
+    return NativeRecord(
+        status=native.status,
+        headers=dict(native.headers),
+        duration_ms=native.duration_ms,
+        size=len(native.body),
+        digest=digest_of(native.body),
+    )

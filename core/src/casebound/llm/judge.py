@@ -8,7 +8,7 @@ from typing import Any
 
 from casebound.contracts.findings import Finding
 from casebound.contracts.model_call import ModelReply
-from casebound.errors import PluginError
+from casebound.guard import checked, plugin_guard
 from casebound.llm.quick_schema import fits
 from casebound.pointer import json_pointer
 from casebound.specs import Validator
@@ -72,14 +72,9 @@ def _unusable(reply: ModelReply) -> Finding | None:
 
 
 def _apply(rule: Validator, value: Mapping[str, object], context: Mapping[str, object]) -> Sequence[Finding]:
-    try:
-        return rule.check(value, context)
-    except Exception as exc:  # a plugin's rule may raise anything, and it must not count as the model's failure
-        raise PluginError(
-            "PLUGIN_BROKEN",
-            where=f"validator {rule.code}/{rule.revision}",
-            found=f"{type(exc).__name__} while judging a reply",
-        ) from exc
+    where = f"validator {rule.code}/{rule.revision}"
+    with plugin_guard(where):  # what goes wrong in a plugin's rule must not count as the model's failure
+        return [checked(finding, Finding, where) for finding in rule.check(value, context)]
 
 
 @cache

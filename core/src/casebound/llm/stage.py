@@ -27,6 +27,7 @@ from casebound.store.package import Package
 from casebound.strict_json import parse_json
 
 SAFETY_DELAY_S = 60
+LONGEST_WAIT_S = 366 * 86400
 TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
 EXHAUSTED = {
     "plan": "ENTITY_RESOLUTION_INVALID_RESPONSES",
@@ -206,11 +207,16 @@ def _failed(talk: Conversation, digest: str, native: NativeReply | None, error: 
         code=error.code,
         request=digest,
         native=None if native is None else digest_of(native.body),
-        message=str(error),
+        message=str(error).encode("utf-8", "backslashreplace").decode(),
         retryable=error.retryable,
-        retry_after_ms=None if error.retry_after is None else round(error.retry_after * 1000),
+        retry_after_ms=_wish_ms(error.retry_after),
         at=format_time(talk.clock.now()),
     )
+
+
+def _wish_ms(seconds: float | None) -> int | None:
+    """Return a server's wish in milliseconds; what is no time to wait is no wish, and no wait is longer than a year."""
+    return round(min(seconds, LONGEST_WAIT_S) * 1000) if seconds is not None and seconds > 0 else None
 
 
 # --- when to stop ---------------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def _guarded(evidence: Evidence, file: str) -> Iterator[None]:
         pass  # what is wrong is noted; what depends on it cannot be derived, another revision may still hold
     except CaseboundError as exc:
         evidence.note(exc.code, file, str(exc), exc.pointer or "")
-    except Exception as exc:  # noqa: BLE001  # a protocol of a plugin may raise anything at what it did not expect
+    except (Exception, SystemExit) as exc:  # noqa: BLE001  # a protocol of a plugin may raise anything at what it did not expect
         evidence.note("VERIFY_FAILED", file, f"what follows cannot be derived ({type(exc).__name__})")
 
 
