@@ -204,7 +204,11 @@ register_codes(
                 "the workspace holds no such case",
                 "look at the workspace, or name the case as `show` prints it",
             ),
-            ("PACKAGE_UNREADABLE", "there is no package at this place", "name the folder that holds package.json"),
+            (
+                "PACKAGE_UNREADABLE",
+                "there is no package at this place, or it cannot be read",
+                "name the folder that holds package.json",
+            ),
             ("REPORT_UNREADABLE", "the report cannot be read", "check the path and the permissions"),
             ("REPORT_FORMAT", "no reader takes this kind of file", "give Markdown, plain text or JSON"),
             ("REPORT_SYNTAX", "the report is not what its file name says", "repair the place that is named"),
