@@ -5,28 +5,21 @@ from datetime import UTC, datetime
 
 import pytest
 from casebound.clock import Clock
-from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply, Usage
+from casebound.contracts.model_call import ModelReply, NativeReply, Usage
 from casebound.errors import ProviderError
 from casebound.llm.provider import Provider
-from casebound.testing.scripted import FixedClock, RaisingProvider, ScriptedProvider, native_error, native_reply
+from casebound.testing.scripted import (
+    FixedClock,
+    RaisingProvider,
+    ScriptedProvider,
+    model_request,
+    native_error,
+    native_reply,
+)
 
 
 def request(stage="plan", attempt=1):
-    return ModelRequest(
-        stage=stage,
-        protocol_version=4,
-        prompt_id="p",
-        attempt=attempt,
-        provider="scripted",
-        model=None,
-        system="s",
-        user="{}",
-        response_format="json_schema",
-        schema_name="plan",
-        response_schema={"type": "object"},
-        max_output_tokens=10,
-        timeout_s=1,
-    )
+    return model_request(stage=stage, attempt=attempt)
 
 
 def ask(provider, stage="plan"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -393,10 +394,18 @@ def test_a_value_of_the_wrong_kind_is_not_shown_where_a_name_of_a_variable_belon
 
 
 @pytest.mark.parametrize("bad", ["\x00", "\n", "\x7f", "é", "\u200b"])
-def test_characters_that_no_header_holds_are_refused_without_showing_them(monkeypatch, bad):
-    monkeypatch.setattr("casebound.settings._variable", lambda *_: CANARY + bad + "x")
+@pytest.mark.parametrize("origin", ["variable", "command"])
+def test_characters_that_no_header_holds_are_refused_without_showing_them(monkeypatch, origin, bad):
+    text = CANARY + bad + "x"
+    if origin == "variable" and bad != "\x00":  # which no variable can hold
+        monkeypatch.setenv("T_KEY", text)
+        places = {"env": "T_KEY", "cmd": None}
+    else:
+        script = f"import sys; sys.stdout.buffer.write({text.encode()!r})"
+        places = {"env": None, "cmd": [sys.executable, "-c", script]}
     with pytest.raises(SettingsError) as caught:
-        read_secret(env="T", cmd=None, key="k")
+        read_secret(**places, key="k")
+    assert caught.value.code == "SETTINGS_SECRET"
     assert CANARY not in str(caught.value)
 
 

@@ -17,8 +17,8 @@ import pytest
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("casebound_llm_openai")
 
-from casebound.contracts.model_call import ModelRequest  # noqa: E402  # after the skips
 from casebound.errors import ProviderError  # noqa: E402
+from casebound.testing.scripted import model_request  # noqa: E402
 from casebound_llm_openai.provider import OpenAIProvider  # noqa: E402
 from casebound_llm_openai.settings import OpenAISettings  # noqa: E402
 from jsonschema import Draft202012Validator  # noqa: E402
@@ -105,26 +105,12 @@ def journal(llmock):
 
 
 def call(llmock, **changes):
-    facts = {
-        "stage": "plan",
-        "protocol_version": 4,
-        "prompt_id": "p",
-        "attempt": 1,
-        "provider": "openai",
-        "model": "model-1",
-        "system": "Answer with one JSON object.",
-        "user": '{"task":"plan"}',
-        "response_format": "json_schema",
-        "schema_name": "plan",
-        "response_schema": SCHEMA,
-        "max_output_tokens": 256,
-        "timeout_s": 20,
-    }
+    request = model_request(provider="openai", **{"response_schema": SCHEMA, "max_output_tokens": 256, **changes})
     provider = OpenAIProvider(OpenAISettings(base_url=f"{llmock}/v1"))
 
     async def once():
         try:
-            return provider.read(await provider.send(ModelRequest.model_validate({**facts, **changes})))
+            return provider.read(await provider.send(request))
         finally:
             await provider.aclose()
 

@@ -49,6 +49,7 @@ class Project:
     Attributes:
         providers: by stage; a caller may answer a stage with a provider of its own.
         report: called with package and step, for progress.
+        notes: what the operator should be told beside the results; whoever shows one takes it out.
     """
 
     settings: Settings

@@ -17,18 +17,13 @@ from casebound.specs import Catalog
 
 @dataclass(frozen=True, slots=True)
 class CatalogSearch:
-    """What a look-up by hand found.
-
-    Attributes:
-        capture: the look-up as a case would keep it.
-        columns: headings of `texts()`: `id`, `name`, then the further columns.
-    """
+    """What a look-up by hand found: `capture` is the look-up as a case would keep it."""
 
     capture: Capture
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the keys of a row: `id`, `name`, then the columns that are neither."""
+        """The keys of a row, and the headings of `texts()`: `id`, `name`, then the columns that are neither."""
         catalog = self.capture.catalog
         return ("id", "name", *(c for c in self.capture.columns if c not in (catalog.id_column, catalog.name_column)))
 

@@ -15,7 +15,7 @@ from casebound.installed import Installed
 
 
 def probe(answer: Path, point: Installed) -> None:
-    """Load the plugin of `point` and write names, error and traceback to `answer`."""
+    """Load the plugin of `point` and write names, error and traceback to `answer`, as one JSON object."""
     host = build_host(entry_points=[point])
     error = None
     try:

@@ -11,26 +11,13 @@ import pytest
 from casebound.contracts.model_call import ModelRequest, NativeReply
 from casebound.errors import ProviderError
 from casebound.llm.provider import Provider
+from casebound.testing.scripted import model_request
 from casebound_llm_offline.provider import OfflineProvider, OfflineSettings
 from pydantic import ValidationError
 
 
 def request(stage: str = "plan", user: str = "{}") -> ModelRequest:
-    return ModelRequest(
-        stage=stage,
-        protocol_version=4,
-        prompt_id="test",
-        attempt=1,
-        provider="offline",
-        model=None,
-        system="",
-        user=user,
-        response_format="json_schema",
-        schema_name="test",
-        response_schema={},
-        max_output_tokens=10,
-        timeout_s=1,
-    )
+    return model_request(stage=stage, user=user, provider="offline", model=None)
 
 
 def send(provider: OfflineProvider, asked: ModelRequest) -> NativeReply:

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from casebound.contracts.model_call import ModelRequest
 from casebound.errors import ProviderError
 from casebound.testing.conformance.secret import CANARY
 from casebound.testing.loopback import Loopback, Response
-from casebound.testing.scripted import FixedClock
+from casebound.testing.scripted import FixedClock, model_request
 from casebound_llm_openai.provider import OpenAIProvider
 from casebound_llm_openai.settings import OpenAISettings
 
@@ -25,22 +24,8 @@ def loopback():
 
 
 def request(**changes):
-    facts = {
-        "stage": "plan",
-        "protocol_version": 4,
-        "prompt_id": "p",
-        "attempt": 1,
-        "provider": "openai",
-        "model": "model-1",
-        "system": "JSON, please: Ж🜲",
-        "user": "{}",
-        "response_format": "json_object",
-        "schema_name": "plan",
-        "response_schema": {},
-        "max_output_tokens": 64,
-        "timeout_s": 20,
-    }
-    return ModelRequest.model_validate({**facts, **changes})
+    facts = {"system": "JSON, please: Ж🜲", "user": "{}", "response_format": "json_object", "response_schema": {}}
+    return model_request(provider="openai", **{**facts, **changes})
 
 
 def send(loopback, clock=None, changes=None, **settings):

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from casebound.contracts.model_call import ModelRequest, NativeReply, Usage
+from casebound.contracts.model_call import NativeReply, Usage
 from casebound.errors import ProviderError
+from casebound.testing.scripted import model_request
 from casebound_llm_openai.settings import OpenAISettings
 from casebound_llm_openai.wire import read_reply, request_body
 from hypothesis import given
@@ -22,22 +23,7 @@ SCHEMA = {
 
 
 def request(**changes):
-    facts = {
-        "stage": "plan",
-        "protocol_version": 4,
-        "prompt_id": "p",
-        "attempt": 1,
-        "provider": "openai",
-        "model": "model-1",
-        "system": "Answer with one JSON object.",
-        "user": '{"task":"plan"}',
-        "response_format": "json_schema",
-        "schema_name": "plan",
-        "response_schema": SCHEMA,
-        "max_output_tokens": 64,
-        "timeout_s": 5,
-    }
-    return ModelRequest(**{**facts, **changes})
+    return model_request(provider="openai", **{"response_schema": SCHEMA, **changes})
 
 
 def native(name, status=200, headers=None):

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from casebound.contracts.case import Build, Expectation, Fields, Report, Source
+from casebound.contracts.aliases import alias
+from casebound.contracts.case import Build, Expectation, Fields, Provenance, Report, Source
 from casebound.intake.blocks import Piece, is_visible, split_markdown, split_text
 
 
@@ -32,20 +33,22 @@ def derive_sources(report: Report, build: Build) -> tuple[Source, ...]:
     """Return the sources of `report`, split and named with the headings that `build` froze."""
     return tuple(
         Source(
-            id=f"S{number:04d}",
+            id=alias("S", number),
             kind=piece.kind,
             field=field,
             start=piece.start,
             end=piece.end,
-            provenance=None
-            if piece.kind != "expectation"
-            else declared.provenance
-            if declared
-            else "tester_declaration",
+            provenance=_provenance(piece, declared),
             reference=declared.reference if declared and piece.kind == "expectation" else None,
         )
         for number, (field, piece, declared) in enumerate(_pieces(report, build), 1)
     )
+
+
+def _provenance(piece: Piece, declared: Expectation | None) -> Provenance | None:
+    if piece.kind != "expectation":
+        return None
+    return declared.provenance if declared else "tester_declaration"
 
 
 def _pieces(report: Report, build: Build) -> Iterator[tuple[str, Piece, Expectation | None]]:

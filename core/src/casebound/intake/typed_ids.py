@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from casebound.contracts.aliases import alias
 from casebound.contracts.case import Build, CitedEntity, Fields, Mention, Source
 from casebound.intake.blocks import is_visible
 
@@ -39,7 +40,7 @@ def derive_entities(fields: Fields, sources: Sequence[Source], build: Build) -> 
                 )
                 mentions.setdefault(entity, []).append(place)
     return tuple(
-        CitedEntity(id=f"E{number:04d}", type=entity_type, canonical_id=canonical_id, mentions=tuple(places))
+        CitedEntity(id=alias("E", number), type=entity_type, canonical_id=canonical_id, mentions=tuple(places))
         for number, ((entity_type, canonical_id), places) in enumerate(mentions.items(), 1)
     )
 

@@ -92,7 +92,7 @@ async def _ask(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt])
     number = attempts[-1].number + 1 if attempts else 1
     provider = talk.provider()
     talk.spend()
-    feedback = _freeze_feedback(talk, log, attempts, number)
+    feedback = _freeze_feedback(talk, log, attempts)
     request = derive_request(talk.policy, talk.protocol, talk.context, feedback, attempts, number)
     digest = log.write_request(request)
     try:
@@ -135,9 +135,7 @@ def derive_request(
     )
 
 
-def _freeze_feedback(
-    talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt], number: int
-) -> Mapping[str, object] | None:
+def _freeze_feedback(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt]) -> Mapping[str, object] | None:
     """Write the feedback on the last invalid reply, unless it stands already, and return what the request carries.
 
     An attempt that only repeats one that a provider failed carries the feedback of that one.

@@ -1,4 +1,4 @@
-"""Fakes that are told beforehand what to say: a provider, a provider that must not be asked, a clock.
+"""Fakes that are told beforehand what to say: a provider, a provider that must not be asked, a clock; and a request.
 
 The scripted provider obeys the contract of real ones and passes the same suite (`testing.conformance.provider`).
 """
@@ -18,6 +18,26 @@ from casebound.contracts.model_call import FinishReason, ModelReply, ModelReques
 from casebound.errors import ProviderError
 
 ScriptedAnswer: TypeAlias = "dict[str, object] | str | ProviderError | NativeReply | ModelReply"
+
+
+def model_request(**changes: object) -> ModelRequest:
+    """Return a small valid request of stage `plan`, with `changes` to its fields."""
+    facts: dict[str, object] = {
+        "stage": "plan",
+        "protocol_version": 4,
+        "prompt_id": "test",
+        "attempt": 1,
+        "provider": "scripted",
+        "model": "model-1",
+        "system": "Answer with one JSON object.",
+        "user": '{"task":"plan"}',
+        "response_format": "json_schema",
+        "schema_name": "plan",
+        "response_schema": {"type": "object"},
+        "max_output_tokens": 64,
+        "timeout_s": 20,
+    }
+    return ModelRequest.model_validate({**facts, **changes})
 
 
 def native_reply(

@@ -36,6 +36,7 @@ from casebound.testing.conformance.provider_replies import (
 )
 from casebound.testing.conformance.secret import CANARY, assert_no_canary, texts_of
 from casebound.testing.loopback import Fault, Loopback, RecordedRequest, Response
+from casebound.testing.scripted import model_request
 
 __all__ = ["CANARY", "Capabilities", "ProviderConformance", "Replies"]
 
@@ -64,26 +65,16 @@ class ProviderConformance:
     def model_request(self, **changes: object) -> ModelRequest:
         """Return the request that the suite sends; override it where your provider needs another one."""
         facts: dict[str, object] = {
-            "stage": "plan",
-            "protocol_version": 4,
-            "prompt_id": "conformance",
-            "attempt": 1,
-            "provider": "conformance",
-            "model": "model-1",
-            "system": "Answer with one JSON object.",
             "user": '{"sources":[{"id":"S0001","kind":"title","text":"Ж: node-1 is down 🜲"}],"task":"plan"}',
             "response_format": "json_object",
-            "schema_name": "plan",
             "response_schema": {
                 "type": "object",
                 "properties": {"searches": {"type": "array", "items": {"type": "string"}}},
                 "required": ["searches"],
                 "additionalProperties": False,
             },
-            "max_output_tokens": 64,
-            "timeout_s": 20,
         }
-        return ModelRequest.model_validate(facts | changes)
+        return model_request(**facts | changes)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,74 @@
+"""What the guides show runs, and what they promise to programs is what a program gets."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import casebound
+from casebound.host import build_host
+from casebound.progress import State
+from casebound.testing.distributions import plugins_in, write_distribution
+from casebound.testing.inventory import write_inventory
+from casebound.testing.inventory_model import InventoryModel
+
+GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guide"
+
+
+def examples(guide: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (GUIDES / guide).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_smallest_plugin_offers_what_the_guide_says(tmp_path, monkeypatch):
+    (project,) = examples("plugin.md", "toml")
+    assert '[project.entry-points.casebound]\ninventory = "casebound_inventory"' in project
+    write_distribution(tmp_path, "casebound-inventory", examples("plugin.md", "python")[0])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "casebound_inventory", raising=False)
+    host = build_host(entry_points=plugins_in(tmp_path))
+    (info,) = [plugin for plugin in host.plugins if plugin.name == "inventory"]
+    assert info.error is None
+    assert info.offers == {"catalogs": ("inventory.host",), "references": ("inventory.host_id",), "roles": ("gateway",)}
+    assert host.references[0].compiled().search("see host 12")["id"] == "12"
+
+
+def test_the_suite_of_the_guide_passes(tmp_path):
+    (tmp_path / "test_echo_conformance.py").write_text(examples("plugin.md", "python")[1], encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\b1[0-9] passed", done.stdout)
+
+
+def keys(value: object) -> object:
+    """Return the keys of JSON data with those of its parts; of a list, those of its first entry."""
+    if isinstance(value, dict):
+        return {key: keys(part) for key, part in value.items()}
+    return [keys(value[0])] if isinstance(value, list) and value else None
+
+
+def test_a_line_of_resolve_has_the_keys_of_the_guide(tmp_path):
+    (shown,) = examples("programs.md", "json")
+    searches = [("inventory.host", name, "context") for name in ("edge-proxy-canary", "mail-relay")]
+    report = "---\nid: INC-7\n---\nThe edge-proxy-canary is silent, and so is mail-relay.\n"
+    inventory = write_inventory(tmp_path, report=report)
+    line = inventory.resolve(InventoryModel(searches)).to_json()
+    assert keys(json.loads(shown)) == keys(line)
+
+
+def test_the_guide_lists_every_public_name():
+    listed = re.findall(r"^\| `(\w+)", (GUIDES / "programs.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(casebound.__all__) <= set(listed)
+
+
+def test_the_guide_names_every_state():
+    text = (GUIDES / "package.md").read_text(encoding="utf-8")
+    assert [state for state in get_args(State) if f"`{state}`" not in text] == []
