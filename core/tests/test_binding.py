@@ -10,6 +10,7 @@ from casebound.binding import bind, build_provider
 from casebound.errors import CaseboundError, PluginError, SettingsError
 from casebound.host import Host, build_host
 from casebound.protocol_choice import list_protocols
+from casebound.research.catalog import open_database
 from casebound.settings import load_settings
 from casebound.specs import CORE_ROLES, RuleRef
 from casebound.testing.distributions import plugins_in, write_distribution
@@ -54,7 +55,10 @@ class Settings(BaseModel):
     temperature: float = 0.0
 class Echo:
     def __init__(self, settings):
+        from casebound.settings import read_secret
         self.settings = settings
+        if settings.api_key_env:
+            read_secret(env=settings.api_key_env, cmd=None, key="llm.echo.api_key_env")
 class Rules:
     def __init__(self, settings, rules):
         self.rules = rules
@@ -155,8 +159,24 @@ def test_a_stage_overlays_the_llm_table(bound):
 
 def test_providers_are_built_with_their_settings_and_rules(bound, host):
     stages = bound().stages
-    assert build_provider(stages["plan"], host).provider.settings.temperature == 0.5
-    assert set(build_provider(stages["interpretation"], host).provider.rules) == {"plan"}
+    assert build_provider(stages["plan"], host, Path("f.toml")).provider.settings.temperature == 0.5
+    assert set(build_provider(stages["interpretation"], host, Path("f.toml")).provider.rules) == {"plan"}
+
+
+def test_a_key_that_a_provider_lacks_is_told_with_file_and_key(bound, host):
+    stage = bound("[llm.echo]", '[llm.echo]\napi_key_env = "T_UNSET"').stages["plan"]
+    with pytest.raises(SettingsError) as caught:
+        build_provider(stage, host, Path("f.toml"))
+    assert (caught.value.path, caught.value.pointer) == ("f.toml", "llm.echo.api_key_env")
+    assert "f.toml at llm.echo.api_key_env" in str(caught.value)
+
+
+def test_a_database_that_cannot_be_opened_is_told_with_the_key_that_names_it(bound, monkeypatch):
+    monkeypatch.setenv("T_DB", "oracle://h/d")
+    settings = bound('url = "sqlite:///hosts.db"', 'url_env = "T_DB"').settings
+    with pytest.raises(SettingsError) as caught:
+        open_database(settings)
+    assert (caught.value.path, caught.value.pointer) == (str(settings.path), "database.url_env")
 
 
 def test_a_providers_arrays_fit_lists_and_tuples(bound):

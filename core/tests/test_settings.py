@@ -343,6 +343,56 @@ def test_a_secret_that_cannot_be_had_is_an_error_without_it(monkeypatch, env, cm
     assert CANARY not in str(caught.value)
 
 
+PASTED = [
+    "sk-proj-abcdefghijkl",
+    "sk_live_abcdefghijkl",
+    "AKIAIOSFODNN7EXAMPLE",
+    "gsk_4fT9qLmZ0aWxYcVbNnMm",
+    "a3f5c9d2e8b7461f0c5d9e3a7b2f8c64",
+    "https://host/path",
+    "mysql://host/world",
+    "my key",
+    "7up",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", PASTED)
+def test_a_secret_pasted_for_the_name_of_its_variable_is_never_shown(write, text):
+    with pytest.raises(SettingsError) as caught:
+        read_secret(env=text, cmd=None, key="llm.echo.api_key_env")
+    assert (caught.value.code, caught.value.pointer) == ("SETTINGS_SECRET", "llm.echo.api_key_env")
+    assert not text or text not in str(caught.value)
+    if not text:
+        return
+    with pytest.raises(SettingsError) as caught:
+        database_url(load_settings(write(FULL.replace('url = "sqlite:///hosts.db"', f'url_env = "{text}"'))))
+    assert (caught.value.code, caught.value.pointer) == ("SETTINGS_SECRET", "database.url_env")
+    assert text not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["OPENAI_API_KEY", "DB_URL_2", "database", "CASEBOUND_TEST_POSTGRESQL_URL", "s3_url", "_x", "World2026_URL"]
+)
+def test_the_name_of_a_variable_that_is_not_set_is_shown(monkeypatch, name):
+    monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SettingsError) as caught:
+        read_secret(env=name, cmd=None, key="k")
+    assert caught.value.code == "SETTINGS_VARIABLE"
+    assert name in str(caught.value)
+
+
+def test_a_variable_that_is_set_may_have_any_name(monkeypatch):
+    monkeypatch.setenv("k9x8w7v6u5t4s3r2q1", CANARY)
+    assert read_secret(env="k9x8w7v6u5t4s3r2q1", cmd=None, key="k").reveal() == CANARY
+
+
+def test_a_value_of_the_wrong_kind_is_not_shown_where_a_name_of_a_variable_belongs(write):
+    error = refused(write(FULL.replace('url = "sqlite:///hosts.db"', f'url_env = " {CANARY}"')))
+    assert error.pointer == "database.url_env"
+    assert CANARY not in str(error)
+
+
 @pytest.mark.parametrize("bad", ["\x00", "\n", "\x7f", "é", "\u200b"])
 @pytest.mark.parametrize("origin", ["variable", "command"])
 def test_characters_that_no_header_holds_are_refused_without_showing_them(monkeypatch, origin, bad):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,11 @@ from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.case import Admission
 from casebound.contracts.model_call import ModelReply
 from casebound.errors import CaseboundError, IntegrityError, SettingsError, UnavailableError
+from casebound.host import build_host
 from casebound.store import Package, Workspace
 from casebound.store.lock import exclusive
 from casebound.testing.faults import start_child, wait_for
+from casebound.verification import verify_package
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -234,6 +238,49 @@ def test_a_folder_without_permission_is_named(package: Package) -> None:
     finally:
         package.root.chmod(0o700)
     assert package.paths() == ["case.json"]
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """Yield a folder that every user may enter; pytest's own is private."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.parametrize("closed", ["", "analysis", PATH])
+@pytest.mark.parametrize("call", ["read", "exists", "find", "lock", "files", "verify"])
+def test_what_may_not_be_read_is_no_workspace_that_cannot_be_written(public: Path, closed, call) -> None:
+    workspace = Workspace(public / "workspace")
+    workspace.prepare()
+    package = workspace.package("c-1")
+    package.create(PATH, b"{}")
+    package.create("package.json", b"{}")
+    calls = {
+        "read": lambda: package.read(PATH),
+        "exists": lambda: package.exists(PATH),
+        "find": lambda: workspace.find("c-1"),
+        "lock": lambda: exclusive(package).__enter__(),
+        "files": lambda: list(package.files()),
+        "verify": lambda: verify_package(package.root, build_host(entry_points=[])),
+    }
+    hidden = {"": set(calls), "analysis": {"read", "exists", "files", "verify"}, PATH: {"read", "files", "verify"}}
+
+    def code_of() -> int:
+        if os.geteuid() == 0:
+            os.setuid(65534)  # nothing is forbidden to root
+        try:
+            calls[call]()
+        except CaseboundError as exc:
+            refused = (exc.code, exc.exit_status) == ("PACKAGE_UNREADABLE", 2)
+            return 3 if refused and str(package.root) in str(exc) and "Permission denied" in str(exc) else 4
+        return 0
+
+    (package.root / closed).chmod(0)
+    try:
+        assert wait_for(start_child(code_of)) == (3 if call in hidden[closed] else 0)
+    finally:
+        (package.root / closed).chmod(0o700)
 
 
 # --- what killed processes leave ------------------------------------------------------------------------------------

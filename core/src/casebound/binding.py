@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -297,8 +298,13 @@ def _provider_settings(settings: Settings, host: Host, spec: ProviderSpec, choic
         raise settings_error(exc, model, path=str(settings.llm_path), prefix=f"{key}.{spec.name}") from None
 
 
-def build_provider(model: StageModel, host: Host) -> Provider:
+def build_provider(model: StageModel, host: Host, path: Path) -> Provider:
     """Construct the provider of a stage; its secrets are resolved now, and live in it alone.
+
+    Args:
+        model: who answers.
+        host: the plugins.
+        path: the file with its `[llm]` table, for errors.
 
     Raises:
         SettingsError: a secret cannot be had.
@@ -311,5 +317,8 @@ def build_provider(model: StageModel, host: Host) -> Provider:
     arguments: list[object] = [model.settings]
     if model.spec.resolver != "model":
         arguments.append({stage: host.load_named("rules", stage, rule.answer) for stage, rule in host.rules.items()})
-    with plugin_guard(f"provider {name}"):
-        return GuardedProvider(factory(*arguments), name)
+    try:
+        with plugin_guard(f"provider {name}"):
+            return GuardedProvider(factory(*arguments), name)
+    except SettingsError as exc:
+        raise exc.placed(str(path)) from exc.__cause__

@@ -146,6 +146,6 @@ def _look_at_database(bound: Bound) -> str:
 def _build_and_close(bound: Bound, stage: str) -> str:
     model = bound.stages[stage]
     for choice in (model, *model.fallback):
-        provider = build_provider(choice, bound.host)
+        provider = build_provider(choice, bound.host, bound.settings.llm_path)
         asyncio.run(provider.aclose())
     return " ".join(part for part in (model.provider, model.model) if part)

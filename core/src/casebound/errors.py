@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 
 class CaseboundError(Exception):
@@ -48,6 +49,13 @@ class CaseboundError(Exception):
         self.summary = row.summary if row else code
         self.hint = hint or (row.hint if row else "")
         super().__init__(self._message())
+
+    def placed(self, path: str, pointer: str | None = None) -> Self:
+        """Add the file, and the key in it, that only a caller knows; return the error itself."""
+        self.path = self.path or path
+        self.pointer = pointer or self.pointer
+        self.args = (self._message(),)
+        return self
 
     @property
     def exit_status(self) -> int:
@@ -196,7 +204,11 @@ register_codes(
                 "the workspace holds no such case",
                 "look at the workspace, or name the case as `show` prints it",
             ),
-            ("PACKAGE_UNREADABLE", "there is no package at this place", "name the folder that holds package.json"),
+            (
+                "PACKAGE_UNREADABLE",
+                "there is no package at this place, or it cannot be read",
+                "name the folder that holds package.json",
+            ),
             ("REPORT_UNREADABLE", "the report cannot be read", "check the path and the permissions"),
             ("REPORT_FORMAT", "no reader takes this kind of file", "give Markdown, plain text or JSON"),
             ("REPORT_SYNTAX", "the report is not what its file name says", "repair the place that is named"),

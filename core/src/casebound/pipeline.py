@@ -174,7 +174,9 @@ class Pipeline:
             same = next(
                 (name for name, other in self.bound.stages.items() if name in self.providers and other == model), None
             )
-            self.providers[stage] = self.providers[same] if same else build_provider(model, self.bound.host)
+            self.providers[stage] = (
+                self.providers[same] if same else build_provider(model, self.bound.host, self.bound.settings.llm_path)
+            )
         return self.providers[stage]
 
     def block(self, package: Package, stage: str, error: ResearchError) -> None:

@@ -19,6 +19,8 @@ _PARAMETER = re.compile(r"(?P<head>[?&;\s\"'](?P<name>[\w%+.-]{2,40})\s*=\s*)(?P
 _BEARER = re.compile(
     r"(?P<head>\b(?:bearer|basic|api-key|x-api-key|x-goog-api-key)\b[\"']?[\s:=]+[\"']?)[\w.~+/=-]{6,}", re.I
 )
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_DIGIT_INSIDE = re.compile(r"\d(?!\d?$)")
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|ghp|gho|xox[abp])[-_][\w-]{8,}|\bAIza[\w-]{20,}")
 
 
@@ -57,6 +59,15 @@ def is_secret_name(name: str) -> bool:
     """Tell whether a key, parameter or variable of this name is likely to hold a secret, however it is spelt."""
     plain = re.sub(r"[^a-z0-9]", "", unquote_plus(name).lower())
     return plain not in _NOT_SECRET and any(word in plain for word in _SECRET_WORDS)
+
+
+def is_plain_name(text: str) -> bool:
+    """Tell whether a text is the name of a variable, and does not look like a secret that was pasted for one."""
+    if not _VARIABLE.fullmatch(text) or redact(text) != text:
+        return False
+    parts = text.split("_")
+    # A word has at most so many letters; digits stand at its end, and few of them.
+    return all(len(part) <= 24 and (len(part) < 12 or not _DIGIT_INSIDE.search(part)) for part in parts)
 
 
 def holds_password(url: str, *, database: bool = False) -> bool:

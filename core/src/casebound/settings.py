@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from casebound.errors import SettingsError
 from casebound.processes import run_bounded
-from casebound.secret import Secret, holds_password, is_secret_name, redact
+from casebound.secret import Secret, holds_password, is_plain_name, is_secret_name, redact
 from casebound.settings_model import (
     Budget,
     Database,
@@ -248,7 +248,7 @@ def _shown(value: object, place: Sequence[str | int]) -> str:
         tuple: "array",
     }
     kind = kinds.get(type(value), type(value).__name__)
-    secret = any(is_secret_name(str(part)) or str(part).endswith(("key", "url")) for part in place)
+    secret = any(is_secret_name(str(part)) or str(part).endswith(("key", "url", "_env")) for part in place)
     if (secret and isinstance(value, str)) or isinstance(value, dict | list | tuple):
         return f"a value of type {kind}"
     text = redact(repr(value))
@@ -289,7 +289,7 @@ def database_url(settings: Settings) -> Secret:
             found="no [database] table",
             expected="url or url_env",
         )
-    key = "database.url" if database.url is not None else "database.url_env"
+    key = database.key
     url = database.url if database.url is not None else _variable(database.url_env or "", key, str(settings.path))
     if not re.match(r"^[a-z][\w+]*://", url):
         raise SettingsError(
@@ -305,6 +305,10 @@ def _absolute_sqlite(url: str, folder: Path) -> str:
 
 def _variable(name: str, key: str, path: str | None = None) -> str:
     value = os.environ.get(name, "")
+    if not value and not is_plain_name(name):
+        # Somebody has put the secret itself where its name belongs.
+        found = "a text that is no name of a variable, or looks like a secret (not shown)"
+        raise SettingsError("SETTINGS_SECRET", path=path, pointer=key, found=found, expected="the name of a variable")
     if not value:
         raise SettingsError(
             "SETTINGS_VARIABLE", path=path, pointer=key, found=f"the variable {name} is not set, or empty"

@@ -75,6 +75,11 @@ class Database(Table):
             raise ValueError("exactly one of url and url_env")
         return self
 
+    @property
+    def key(self) -> str:
+        """The key that says where the database is."""
+        return "database.url" if self.url is not None else "database.url_env"
+
 
 class Intake(Table):
     """`[intake]`: the largest report in bytes, and heading texts beside the built-in table."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from casebound.contracts.capture import Binding, Capture, CatalogInput, EnrichmentInput, EntityCapture
+from casebound.errors import SettingsError
 from casebound.settings import Settings, database_url
 from casebound.specs import Catalog, EnrichmentRule
 
@@ -104,11 +105,14 @@ def open_database(settings: Settings) -> CatalogSource:
     url = database_url(settings)
     database = settings.database
     assert database is not None  # noqa: S101  # database_url has refused that
-    return open_source(
-        url.reveal(),
-        snapshot_id=database.snapshot_id,
-        tables=database.tables,
-        statement_timeout_s=database.statement_timeout_s,
-        scan_rows=database.scan_rows,
-        max_bytes=database.max_bytes,
-    )
+    try:
+        return open_source(
+            url.reveal(),
+            snapshot_id=database.snapshot_id,
+            tables=database.tables,
+            statement_timeout_s=database.statement_timeout_s,
+            scan_rows=database.scan_rows,
+            max_bytes=database.max_bytes,
+        )
+    except SettingsError as exc:
+        raise exc.placed(str(settings.path), database.key) from None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from casebound.errors import UnavailableError
 from casebound.store.package import Package
+from casebound.store.write import unreadable
 
 
 @contextmanager
@@ -16,10 +17,15 @@ def exclusive(package: Package) -> Iterator[None]:
 
     Raises:
         UnavailableError: another process works on it (`CASE_BUSY`).
-        SettingsError: a folder on the way is a link (`WORKSPACE_LINK`).
+        SettingsError: a folder on the way is a link (`WORKSPACE_LINK`), or cannot be opened (`PACKAGE_UNREADABLE`).
     """
     # Opened before others are kept open: the lock is this descriptor's, and ends with it.
-    with package.open() as folder, package.keep_open():
+    with ExitStack() as opened:
+        try:
+            folder = opened.enter_context(package.open())
+        except OSError as exc:
+            raise unreadable(package.root, exc) from exc
+        opened.enter_context(package.keep_open())
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:

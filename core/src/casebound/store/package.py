@@ -15,7 +15,7 @@ from casebound.contracts.base import Artifact
 from casebound.errors import ContractError, IntegrityError, SettingsError
 from casebound.pointer import first_difference, json_pointer
 from casebound.store.folders import Folders, open_below
-from casebound.store.write import create_file, read_at, unwritable
+from casebound.store.write import create_file, read_at, unreadable
 from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
@@ -49,8 +49,7 @@ class Package:
         """Return the bytes at `path`, None where there is nothing.
 
         Raises:
-            SettingsError: a link stands on the way (`WORKSPACE_LINK`).
-            UnavailableError: the file cannot be read.
+            SettingsError: a link stands on the way (`WORKSPACE_LINK`), or it cannot be read (`PACKAGE_UNREADABLE`).
         """
         folder_path, _, name = path.rpartition("/")
         try:
@@ -59,7 +58,7 @@ class Package:
         except FileNotFoundError:
             return None
         except OSError as exc:
-            raise unwritable(self.root / path, exc) from exc
+            raise unreadable(self.root / path, exc) from exc
 
     def require(self, path: str) -> bytes:
         """Return the bytes at `path`. Raises `IntegrityError` (`STORE_MISSING`) where there is nothing."""
@@ -69,15 +68,20 @@ class Package:
         return data
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file stands at `path`."""
-        return os.path.lexists(self.root / path)
+        """Tell whether a file stands at `path`. Raises `SettingsError` (`PACKAGE_UNREADABLE`) where nobody can tell."""
+        try:
+            os.lstat(self.root / path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as exc:
+            raise unreadable(self.root / path, exc) from exc
+        return True
 
     def names(self, path: str) -> list[str]:
         """Return the names in the folder at `path`, sorted; empty where it does not exist.
 
         Raises:
-            SettingsError: it is a link or no folder (`WORKSPACE_LINK`).
-            UnavailableError: it cannot be read (`WORKSPACE_WRITE`).
+            SettingsError: it is a link or no folder (`WORKSPACE_LINK`), or cannot be read (`PACKAGE_UNREADABLE`).
         """
         try:
             with self.open(path) as folder:
@@ -85,7 +89,7 @@ class Package:
         except FileNotFoundError:
             return []
         except OSError as exc:
-            raise unwritable(self.root / path, exc) from exc
+            raise unreadable(self.root / path, exc) from exc
 
     def paths(self) -> list[str]:
         """Return the path of every file in the package, sorted; links are listed, not followed. Raises as `files`."""
@@ -97,8 +101,8 @@ class Package:
         A folder that holds nothing is yielded as its path and `/`, with None.
 
         Raises:
-            SettingsError: the package itself is a link (`WORKSPACE_LINK`).
-            UnavailableError: something cannot be read (`WORKSPACE_WRITE`).
+            SettingsError: the package itself is a link (`WORKSPACE_LINK`), or something cannot be read
+                (`PACKAGE_UNREADABLE`).
         """
         for path, folder in self._walk():
             if path.endswith("/"):
@@ -109,7 +113,7 @@ class Package:
             except SettingsError:
                 yield path, None
             except OSError as exc:
-                raise unwritable(self.root / path, exc) from exc
+                raise unreadable(self.root / path, exc) from exc
 
     def _walk(self) -> Iterator[tuple[str, int]]:
         """Yield the path of every file and empty folder with the descriptor of the folder that it is in."""
@@ -117,7 +121,7 @@ class Package:
             with self.open() as folder:
                 yield from _walk(folder, "", self.root)
         except OSError as exc:
-            raise unwritable(self.root, exc) from exc
+            raise unreadable(self.root, exc) from exc
 
     def create(self, path: str, data: bytes) -> str:
         """Create the file once and return the digest of its bytes; the same bytes again are no error.

@@ -76,6 +76,12 @@ def unwritable(path: Path, error: OSError) -> UnavailableError:
     return UnavailableError("WORKSPACE_WRITE", path=str(path), found=os.strerror(error.errno or 0))
 
 
+def unreadable(path: Path, error: OSError) -> SettingsError:
+    """Return what a failure to read is to us, with the system's own words."""
+    found, hint = os.strerror(error.errno or 0), "check the permissions of the folder, and the disk"
+    return SettingsError("PACKAGE_UNREADABLE", path=str(path), found=found, hint=hint)
+
+
 def read_at(folder: int, name: str, shown: str) -> bytes:
     """Return the bytes of file `name` in the open `folder`.
 

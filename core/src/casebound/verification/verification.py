@@ -13,6 +13,7 @@ from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host
 from casebound.store import layout
 from casebound.store.layout import Revision
+from casebound.store.package import Package
 from casebound.verification.evidence import Evidence, Stop
 from casebound.verification.report_steps import verify_report
 from casebound.verification.revision_steps import verify_events, verify_revision
@@ -54,9 +55,10 @@ def verify_package(root: Path, host: Host) -> Verification:
     """Verify one package.
 
     Raises:
-        SettingsError: there is no package at `root` (`PACKAGE_UNREADABLE`).
+        SettingsError: there is no package at `root`, or it cannot be read (`PACKAGE_UNREADABLE`).
     """
-    if not (root / layout.PACKAGE).exists() and not (root / layout.ADMISSION).exists():
+    package = Package(root)
+    if not package.exists(layout.PACKAGE) and not package.exists(layout.ADMISSION):
         raise SettingsError("PACKAGE_UNREADABLE", path=str(root), found="no package.json")
     evidence = Evidence(root)
     revisions = [Revision(number) for number in _numbers([*evidence.paths, *evidence.folders])]
