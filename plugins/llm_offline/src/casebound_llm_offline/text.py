@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from casebound.text import compose
+
 MARKS = "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u064b-\u065f\u0900-\u0903\u093a-\u094f\u200c\u200d"
 TOKEN = re.compile(rf"[^\W_](?:[^\W_]|[{MARKS}]|['’\-‐·](?=[^\W_])|(?<=\d)[.,](?=\d))*")
 HAN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -21,10 +23,10 @@ _LIGATURES = str.maketrans({"œ": "oe", "æ": "ae", "ß": "ss", "ё": "е", "ø"
 
 def fold(text: str) -> str:
     """Return what a literal look-up compares: NFC, lower case where that is one code point, NFC again."""
-    composed = unicodedata.normalize("NFC", text)
+    composed = compose(text)
     if composed.isascii():
         return composed.lower()
-    return unicodedata.normalize("NFC", "".join(low if len(low := char.lower()) == 1 else char for char in composed))
+    return compose("".join(low if len(low := char.lower()) == 1 else char for char in composed))
 
 
 def loose(text: str) -> str:
