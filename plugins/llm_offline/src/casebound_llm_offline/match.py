@@ -9,12 +9,12 @@ Levels, best first:
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from casebound.research.fold import fold
+from casebound.text import compose
 
 from casebound_llm_offline.lexicon import ARTICLES, CONNECTORS
 from casebound_llm_offline.text import HAN, Token, loose, tokens
@@ -34,7 +34,7 @@ class Text:
 
     def __init__(self, text: str) -> None:
         self.folded = fold(text)
-        composed = unicodedata.normalize("NFC", text)
+        composed = compose(text)
         self.shown = composed if len(composed) == len(self.folded) else self.folded
 
 
