@@ -147,13 +147,57 @@ def test_an_outage_blocks_the_case_keeps_the_plan_and_a_resume_goes_straight_to_
 @pytest.mark.parametrize("enrichment", [ENRICHMENT, ""], ids=["research", "freezing"])
 def test_an_outage_before_anything_is_frozen_blocks_too(inventory: Inventory, enrichment: str) -> None:
     inventory.configure(settings_text(enrichment=enrichment))
-    inventory.database.rename(inventory.database.with_suffix(".away"))
+    kept = inventory.damage()
     result = run(inventory, RaisingProvider())
     assert (result.state, result.code) == ("blocked", "RESEARCH_UNAVAILABLE")
-    inventory.database.with_suffix(".away").rename(inventory.database)
+    assert result.error == "the file is damaged; sqlite database inventory.db"
+    inventory.database.write_bytes(kept)
     inventory.clock.advance(60)
     assert inventory.project(InventoryModel(SEARCHES)).resume("INC-9").state == "interpreted"
     assert verify_package(inventory.package("INC-9").root, inventory.host()).answer == "holds"
+
+
+@pytest.mark.parametrize("enrichment", [ENRICHMENT, ""], ids=["research", "freezing"])
+@pytest.mark.parametrize("missing", ["file", "database", "table"])
+def test_a_database_that_is_not_there_when_a_case_begins_is_a_setting(
+    inventory: Inventory, enrichment: str, missing: str
+) -> None:
+    kept = inventory.database.read_bytes()
+    inventory.configure(settings_text(enrichment=enrichment))
+    if missing == "table":
+        with closing(sqlite3.connect(inventory.database)) as connection:
+            connection.execute("drop table services")
+            connection.commit()
+    elif missing == "file":
+        inventory.database.unlink()
+    else:
+        inventory.database.write_bytes(b"no database" * 100)
+    result = run(inventory, RaisingProvider())
+    assert (result.code, result.exit_status) == ("SETTINGS_TABLE" if missing == "table" else "SETTINGS_DATABASE", 2)
+    assert result.error is not None
+    assert "casebound.toml" in result.error
+    assert ("services" if missing == "table" else "inventory.db") in result.error
+    assert not [path for path in files(inventory) if "event" in path]
+    inventory.database.write_bytes(kept)
+    assert run(inventory, InventoryModel(SEARCHES)).state == "interpreted"
+
+
+def test_a_table_that_went_away_after_the_plan_is_an_outage_with_the_plan_kept(inventory: Inventory) -> None:
+    kept = inventory.database.read_bytes()
+
+    class Planner(InventoryModel):
+        def answer(self, request):
+            if request.stage == "plan":
+                with closing(sqlite3.connect(inventory.database)) as connection:
+                    connection.executescript("drop table hosts; drop table host_names; drop table services")
+            return super().answer(request)
+
+    result = run(inventory, Planner(SEARCHES))
+    assert (result.state, result.code, FIRST.plan in files(inventory)) == ("blocked", "RESEARCH_UNAVAILABLE", True)
+    inventory.database.write_bytes(kept)
+    inventory.clock.advance(60)
+    # The same bytes again, which is what the case has frozen.
+    assert inventory.project(InventoryModel(SEARCHES)).resume("INC-9").state == "interpreted"
 
 
 # --- a restart ------------------------------------------------------------------------------------------------------

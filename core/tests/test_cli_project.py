@@ -133,6 +133,7 @@ def test_doctor_passes_a_sound_project(plugins, project):
     assert done.returncode == 0, done.stdout
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert checks["database"]["detail"] == "sqlite hosts.db, snapshot s"
+    assert checks["model of plan"]["detail"] == "offline, not contacted: a call may cost money"
     assert {f"model of {stage}" for stage in ("plan", "assessment", "interpretation")} < set(checks)
     text = run_casebound(["doctor"], plugins=plugins, cwd=project)
     assert (text.returncode, "FAILED" in text.stdout) == (0, False)
@@ -141,7 +142,7 @@ def test_doctor_passes_a_sound_project(plugins, project):
 @pytest.mark.parametrize(
     ("old", "new", "name", "said"),
     [
-        ("sqlite:///hosts.db", "sqlite:///none.db", "database", "RESEARCH_UNAVAILABLE"),
+        ("sqlite:///hosts.db", "sqlite:///none.db", "database", "no such file: none.db"),
         ('"fqdn", "os"]', '"fqdn", "colour"]', "database", "SETTINGS_COLUMN"),
         ("snapshot_id", "snapshot", "settings", "SETTINGS_KEY"),
         ('tables = ["hosts"]', 'tables = ["other"]', "names in the settings", "SETTINGS_TABLE"),
@@ -158,6 +159,19 @@ def test_doctor_names_what_is_wrong(plugins, project, old, new, name, said):
     assert failed[0]["name"] == name
     assert said in failed[0]["detail"]
     assert "hunter22@" not in done.stdout
+
+
+def test_doctor_tells_which_tables_do_not_exist(plugins, project):
+    (project / "casebound.toml").write_text(SETTINGS.replace('tables = ["hosts"]', 'tables = ["hosts", "racks"]'))
+    done = run_casebound(["doctor"], plugins=plugins, cwd=project)
+    assert (done.returncode, "warn    tables: the database has no table racks" in done.stdout) == (0, True)
+    with sqlite3.connect(project / "hosts.db") as database:
+        database.execute("DROP TABLE hosts")
+    database.close()
+    done = run_casebound(["doctor"], plugins=plugins, cwd=project)
+    assert done.returncode == 1
+    assert "FAILED  tables: the database has no table hosts, which is used" in done.stdout
+    assert "warn    tables: the database has no table racks" in done.stdout
 
 
 def test_protocols_are_listed_for_programs_and_people(tmp_path):
@@ -216,6 +230,7 @@ def test_a_look_up_that_cannot_be_done_is_never_an_empty_answer(plugins, project
     assert (wrong.returncode, "own.host" in wrong.stderr) == (2, True)
     (project / "hosts.db").unlink()
     gone = run_casebound(["catalogs", "search", "own.host", "x", "--format", "json"], plugins=plugins, cwd=project)
-    assert (gone.returncode, gone.stdout) == (3, "")
-    assert gone.stderr.startswith("RESEARCH_UNAVAILABLE: ")
+    assert (gone.returncode, gone.stdout) == (2, "")
+    assert gone.stderr.startswith("SETTINGS_DATABASE: ")
+    assert str(project / "casebound.toml") in gone.stderr
     assert not (project / "hosts.db").exists()

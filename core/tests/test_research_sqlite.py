@@ -173,7 +173,7 @@ def test_a_locked_file_is_unavailable(world):
 
 
 @pytest.mark.parametrize("bad", ["missing", "no_database", "folder", "no_table"])
-def test_a_file_that_cannot_be_read_is_unavailable(tmp_path, bad):
+def test_a_database_that_is_not_there_is_a_setting_and_no_outage(tmp_path, bad):
     path = tmp_path / CANARY / "world.db"
     path.parent.mkdir()
     if bad == "no_database":
@@ -183,13 +183,17 @@ def test_a_file_that_cannot_be_read_is_unavailable(tmp_path, bad):
     elif bad == "no_table":
         sqlite3.connect(path).close()
     found = {
-        "missing": "the file cannot be opened",
+        "missing": "no such file: world.db",
         "no_database": "the file is no SQLite database",
-        "folder": "the file cannot be ",
-        "no_table": "no such table, or none that this account may read",
+        "folder": "world.db is no file",
+        "no_table": "the database has no table hosts",
     }[bad]
-    with closing(opened(path)) as source:
-        assert_unavailable(source, found)
+    with closing(opened(path)) as source, pytest.raises(SettingsError) as failed:
+        look_up(source)
+    assert failed.value.code == ("SETTINGS_TABLE" if bad == "no_table" else "SETTINGS_DATABASE")
+    assert found in failed.value.found
+    assert "world.db" in str(failed.value)
+    assert CANARY not in "".join(traceback.format_exception(failed.value))
     assert path.exists() is (bad != "missing")
 
 

@@ -196,9 +196,8 @@ def test_resume_refuses_a_case_in_review(run: Run, project: Inventory) -> None:
 
 
 def test_a_database_that_is_away_blocks_the_case_and_is_no_miss(run: Run, project: Inventory) -> None:
-    kept = project.database.read_bytes()
     assert run("resolve", "report.md", "--stop-after", "construction").returncode == 0
-    project.database.unlink()
+    kept = project.damage()
     done = run("resolve", "report.md", "--format", "json")
     [line] = lines(done)
     assert (done.returncode, line["state"], line["code"]) == (1, "blocked", "RESEARCH_UNAVAILABLE")

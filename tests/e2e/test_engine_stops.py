@@ -73,11 +73,11 @@ def test_an_outage_between_plan_and_look_up_keeps_the_plan(inventory, tmp_path, 
     assert package.require(latest_revision(package).plan) == plan
 
 
-def test_an_outage_before_anything_was_asked_blocks_without_a_call(inventory, tmp_path):
-    shutil.move(inventory.database, tmp_path / "kept.db")
+def test_an_outage_before_anything_was_asked_blocks_without_a_call(inventory):
+    kept = inventory.damage()
     result = resolve(inventory, RaisingProvider())
     assert (result.state, result.code) == ("blocked", "RESEARCH_UNAVAILABLE")
-    shutil.move(tmp_path / "kept.db", inventory.database)
+    inventory.database.write_bytes(kept)
     inventory.clock.advance(60)
     assert inventory.project(InventoryModel()).resume("INC-7").state == "interpreted"
 

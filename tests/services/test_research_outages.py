@@ -60,7 +60,7 @@ def assert_unavailable(source, reason):
     assert re.search(reason, failed.value.found)
     shown = "".join(traceback.format_exception(failed.value))
     assert CANARY not in shown
-    assert "127.0.0.1" not in shown
+    assert re.search(r"(mysql|postgresql) database \w+ on 127\.0\.0\.1:\d+", failed.value.where)
 
 
 @pytest.mark.parametrize("scheme", ["mysql+pymysql", "postgresql+psycopg"])
@@ -132,13 +132,21 @@ def test_one_failed_search_of_four_leaves_no_result(server):
         assert look_up(source, "node").matched == 1
 
 
-def test_a_missing_table_and_a_missing_database_are_unavailable(server):
+def test_a_missing_table_and_a_missing_database_are_settings(server):
     server.run("DROP TABLE IF EXISTS hosts")
     with opened(server.url) as source:
-        assert_unavailable(source, "no such table")
+        assert source.missing_tables() == ["hosts"]
+        with pytest.raises(SettingsError, match="the database has no table hosts") as failed:
+            look_up(source, "node")
+    assert failed.value.code == "SETTINGS_TABLE"
     url = sa.make_url(server.url).set(database="casebound_missing").render_as_string(hide_password=False)
     with opened(url) as source:
-        assert_unavailable(source, "no such database" if server.kind == "mariadb" else "no connection to the server")
+        if server.kind == "postgresql":  # its driver says no more than that there is no connection
+            assert_unavailable(source, "no connection to the server")
+            return
+        with pytest.raises(SettingsError, match="no such database") as failed:
+            look_up(source, "node")
+    assert failed.value.code == "SETTINGS_DATABASE"
 
 
 def test_a_url_without_a_database_is_refused():

@@ -10,19 +10,20 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from casebound.binding import Bound, bind, build_provider
-from casebound.errors import CaseboundError, PluginError
+from casebound.errors import CaseboundError, PluginError, SettingsError
 from casebound.host import Host, build_host
 from casebound.installed import Installed, installed_plugins
 from casebound.processes import run_bounded
-from casebound.research.catalog import open_database
+from casebound.research.catalog import CatalogSource, open_database
 from casebound.settings import Settings, find_settings, load_settings, redact_environment
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class Check:
     """One thing that was looked at; `detail` says what was found."""
 
     name: str
-    status: Literal["ok", "failed", "skipped"]
+    status: Literal["ok", "failed", "skipped", "warning"]
     detail: str | None = None
 
 
@@ -97,6 +98,7 @@ def _examine_project(
         checks.append(Check("database", "skipped", "no [database] table"))
     else:
         _attempt(checks, "database", lambda: _look_at_database(bound))
+        _note_missing_tables(checks, bound)
     for stage in bound.stages:
         _attempt(checks, f"model of {stage}", partial(_build_and_close, bound, stage))
     return checks
@@ -131,16 +133,38 @@ def _sound_host(settings: Settings, sound: list[Installed], points: tuple[Instal
 
 
 def _look_at_database(bound: Bound) -> str:
-    source = open_database(bound.settings)
-    try:
+    with _opened(bound) as source:
         for catalog in bound.catalogs:
             source.freeze_catalog(catalog)
         for rule in bound.enrichments:
             source.freeze_rule(rule)
         binding = source.binding()
+    return f"{binding.dialect} {binding.database}, snapshot {binding.snapshot_id}"
+
+
+def _note_missing_tables(checks: list[Check], bound: Bound) -> None:
+    """Warn of tables of the allowlist that do not exist; those that a catalog or rule needs have failed already."""
+    used = {catalog.table for catalog in bound.catalogs} | {rule.table for rule in bound.enrichments}
+    try:
+        with _opened(bound) as source:
+            missing = source.missing_tables()
+    except CaseboundError:
+        return  # the check of the database has told it
+    if needed := [table for table in missing if table in used]:
+        checks.append(Check("tables", "failed", f"the database has no table {', '.join(needed)}, which is used"))
+    if others := [table for table in missing if table not in used]:
+        checks.append(Check("tables", "warning", f"the database has no table {', '.join(others)}; nothing uses it"))
+
+
+@contextmanager
+def _opened(bound: Bound) -> Iterator[CatalogSource]:
+    source = open_database(bound.settings)
+    try:
+        yield source
+    except SettingsError as exc:
+        raise exc.placed(str(bound.settings.path)) from None
     finally:
         source.close()
-    return f"{binding.dialect} {binding.database}, snapshot {binding.snapshot_id}"
 
 
 def _build_and_close(bound: Bound, stage: str) -> str:
@@ -148,4 +172,5 @@ def _build_and_close(bound: Bound, stage: str) -> str:
     for choice in (model, *model.fallback):
         provider = build_provider(choice, bound.host, bound.settings.llm_path)
         asyncio.run(provider.aclose())
-    return " ".join(part for part in (model.provider, model.model) if part)
+    who = " ".join(part for part in (model.provider, model.model) if part)
+    return f"{who}, not contacted: a call may cost money" if model.spec.resolver == "model" else who

@@ -188,8 +188,13 @@ register_codes(
             ("SETTINGS_LATER", "a setting is not honoured by this release yet", "remove it"),
             (
                 "SETTINGS_TABLE",
-                "a table is not in the allowlist",
+                "a table is not in the allowlist, or not in the database",
                 "add it to [database] tables, if casebound may read it",
+            ),
+            (
+                "SETTINGS_DATABASE",
+                "there is no such database, or what is there is none",
+                "correct [database], or put the database where it says",
             ),
             ("SETTINGS_COLUMN", "a column is not in the table", "name columns that the table has"),
             ("SETTINGS_DRIVER", "the database driver is not installed", "install the driver, or use SQLite"),

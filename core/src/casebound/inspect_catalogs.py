@@ -115,6 +115,8 @@ def search_catalog(
     source = open_database(settings)
     try:
         return CatalogSearch(source.look_up_all([(source.freeze_catalog(catalog), text)], limit)[0])
+    except SettingsError as exc:
+        raise exc.placed(str(settings.path)) from None
     finally:
         source.close()
 

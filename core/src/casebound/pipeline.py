@@ -131,6 +131,8 @@ class Pipeline:
         except ResearchError as exc:
             self.block(package, "research", exc)
             return None
+        except SettingsError as exc:
+            raise exc.placed(str(self.bound.settings.path)) from None
         for capture in captures:
             package.create_artifact(layout.entity_capture(digest_of(capture.to_bytes())), capture)
         package.create_artifact(layout.FACTS, fetched)
@@ -188,7 +190,7 @@ class Pipeline:
                 code=error.code,
                 at=format_time(now),
                 retry_at=format_time(now + timedelta(seconds=SAFETY_DELAY_S)),
-                detail=error.found or error.summary,
+                detail="; ".join(part for part in (error.found or error.summary, error.where) if part),
                 stage=stage,
                 attempts=0,
             )
@@ -250,6 +252,8 @@ class Analysis:
             except ResearchError as exc:
                 self._pipeline.block(package, "research", exc)
                 return None
+            except SettingsError as exc:
+                raise exc.placed(str(bound.settings.path)) from None
             package.create_artifact(revision.resolution_input, resolution)
         elif resolution is not None and not package.exists(revision.candidates):
             self._pipeline.refuse_change(changed_settings(bound, resolution))
@@ -292,6 +296,13 @@ class Analysis:
             captures = await asyncio.to_thread(self._query, facts)
         except ResearchError as exc:
             self._pipeline.block(package, "look-up", exc)
+            return None
+        except SettingsError as exc:
+            # The frozen input says that database and table were there: they went away, the plan is kept.
+            if exc.code not in ("SETTINGS_DATABASE", "SETTINGS_TABLE"):
+                raise
+            gone = ResearchError("RESEARCH_UNAVAILABLE", where=exc.where, found=exc.found)
+            self._pipeline.block(package, "look-up", gone)
             return None
         for capture in captures:
             package.create_artifact(revision.capture(digest_of(capture.to_bytes())), capture)

@@ -8,7 +8,7 @@ import click
 
 from casebound.cli.common import debug_option, format_option, print_json, print_text, settings_options
 
-MARKS = {"ok": "ok    ", "failed": "FAILED", "skipped": "-     "}
+MARKS = {"ok": "ok    ", "failed": "FAILED", "skipped": "-     ", "warning": "warn  "}
 
 
 @click.command(help="Write casebound.toml into DIR (default: here), to start from.")
@@ -27,7 +27,9 @@ def init(folder: Path, plugin: str | None) -> None:
     print_text(str(write_settings(folder, plugin=plugin)))
 
 
-@click.command(help="Check plugins, settings, database and models; exit status 1 if anything fails.")
+@click.command(
+    help="Check plugins, settings, database and models, whose servers are not contacted; status 1 if anything fails."
+)
 @settings_options
 @format_option
 @click.option(

@@ -19,7 +19,7 @@ class CatalogSource(Protocol):
     """A read-only database of names.
 
     Whatever fails is an error, never an empty answer: `RESEARCH_UNAVAILABLE` where the database does not answer, a
-    `SettingsError` where the settings do not fit it.
+    `SettingsError` where the settings do not fit it: `SETTINGS_DATABASE` and `SETTINGS_TABLE` where there is none.
     """
 
     def binding(self) -> Binding:
@@ -30,13 +30,17 @@ class CatalogSource(Protocol):
         """Return the catalog with the columns that its table really has, in their real spelling.
 
         Raises:
-            SettingsError: `SETTINGS_TABLE`, `SETTINGS_COLUMN`.
-            ResearchError: `RESEARCH_UNAVAILABLE`, also where the table is missing.
+            SettingsError: `SETTINGS_TABLE` (also where there is no such table), `SETTINGS_COLUMN`.
+            ResearchError: `RESEARCH_UNAVAILABLE`.
         """
         ...
 
     def freeze_rule(self, rule: EnrichmentRule) -> EnrichmentInput:
         """Return the rule with the columns that its table really has. Raises as `freeze_catalog` does."""
+        ...
+
+    def missing_tables(self) -> list[str]:
+        """Return which tables of the allowlist do not exist, or may not be read. Raises `ResearchError`."""
         ...
 
     def look_up_all(self, searches: Sequence[tuple[CatalogInput, str]], max_candidates: int) -> list[Capture]:

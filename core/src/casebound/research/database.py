@@ -24,7 +24,7 @@ from casebound.clock import Clock
 from casebound.errors import SettingsError
 from casebound.research import sqlite_file
 from casebound.research.deadline import Deadline
-from casebound.research.outage import time_over, unavailable
+from casebound.research.outage import failure, time_over
 from casebound.research.query import Query
 
 # Scheme → dialect as bindings name it, driver, extra of this distribution.
@@ -37,6 +37,7 @@ _DRIVERS = {
     "postgresql+psycopg": ("postgresql", "psycopg", "postgresql"),
 }
 _SQLITE_SCHEMES = ("sqlite", "sqlite+pysqlite")
+_PORTS = {"mysql": 3306, "postgresql": 5432}
 _ROWS_A_PART = 256
 
 
@@ -58,6 +59,7 @@ class Database:
             self.dialect = "sqlite"
             self.path = path = sqlite_file.path_of(parsed.database)
             self.name = path.name
+            self._server = ""
             self.engine = _engine(
                 "sqlite://", creator=lambda: sqlite_file.connect(path, tables, timeout_s, deadline.is_late)
             )
@@ -72,18 +74,18 @@ class Database:
                 "SETTINGS_VALUE", pointer="database.url", found="a URL without a database", expected="…/DATABASE"
             )
         self.name = parsed.database
+        self._server = f" on {parsed.host or 'localhost'}:{parsed.port or _PORTS[self.dialect]}"
         self.engine = _server_engine(parsed, f"{parsed.drivername.partition('+')[0]}+{driver}", deadline)
 
     def place(self, table: str | None = None) -> str:
-        """Return where something happened, for errors: dialect, database, table. Never the URL."""
-        return f"{self.dialect} database {self.name}" + (f", table {table}" if table else "")
+        """Return where something happened, for errors: dialect, database, host and port, table. Never the URL."""
+        return f"{self.dialect} database {self.name}{self._server}" + (f", table {table}" if table else "")
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Open a connection and one read transaction; both end with the block.
 
-        Raises:
-            ResearchError: `RESEARCH_UNAVAILABLE`.
+        Raises: as `asking`.
         """
         try:
             with self.asking():
@@ -122,7 +124,12 @@ class Database:
 
     @contextmanager
     def asking(self, table: str | None = None) -> Iterator[None]:
-        """Give the block the time of one question; whatever a library raises in it becomes `RESEARCH_UNAVAILABLE`."""
+        """Give the block the time of one question.
+
+        Raises:
+            ResearchError: `RESEARCH_UNAVAILABLE`, whatever a library raises in the block.
+            SettingsError: `SETTINGS_DATABASE` where there is no such database.
+        """
         cutting_off = self._deadline.cutting_off() if self.dialect == "postgresql" else nullcontext()
         with self._deadline.question():
             try:
@@ -130,7 +137,8 @@ class Database:
                     yield
             # A driver may raise what is no error of its own: PyMySQL a RuntimeError for a login that it cannot do.
             except (SQLAlchemyError, OSError, UnicodeError, RuntimeError, ValueError) as exc:
-                raise unavailable(exc, self.place(table), late=self._deadline.is_late()) from None
+                late, missing = self._deadline.is_late(), sqlite_file.missing(self.path) if self.path else None
+                raise failure(exc, self.place(table), late=late, missing=missing) from None
 
     def rows(self, connection: Connection, query: Query, table: str) -> Generator[Sequence[object]]:
         """Stream the rows of `query`; only a few hundred are in memory at a time. Close it before the next question.

@@ -1,17 +1,18 @@
 """Why a database did not answer, in our own words.
 
-A driver's message may hold a host, an account or a password; none of it goes on. Only numbers and SQLSTATEs are read.
+A driver's message may hold an account or a password; none of it goes on. Only numbers and SQLSTATEs are read.
 """
 
 from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError
 
-from casebound.errors import ResearchError
+from casebound.errors import CaseboundError, ResearchError, SettingsError
 
 _LOGIN = "the server refused the login"
 _DENIED = "the account may not read this"
 _NO_DATABASE = "the server has no such database"
+_NO_SQLITE = "the file is no SQLite database"
 _NO_TABLE = "the database has no such table or column"
 _CONNECT = "no connection to the server"
 _CONNECT_OR_LOGIN = f"{_CONNECT}, or the server refused the login"
@@ -40,7 +41,7 @@ _SQLITE = {
     11: "the file is damaged",
     14: "the file cannot be opened (a database in WAL mode needs a folder that may be written)",
     23: "the statement is not one that is allowed",
-    26: "the file is no SQLite database",
+    26: _NO_SQLITE,
 }
 _SQLSTATE = {
     "28": _LOGIN,
@@ -56,15 +57,18 @@ _SQLSTATE = {
 }
 
 
-def unavailable(cause: BaseException, where: str, *, late: bool = False) -> ResearchError:
-    """Return the error for a failed question.
+def failure(cause: BaseException, where: str, *, late: bool = False, missing: str | None = None) -> CaseboundError:
+    """Return the error for a failed question: an outage, or a database that the settings name and that is not there.
 
     Args:
         cause: what the library raised.
         where: database and table.
         late: whether the time limit had passed by then; of that, a connection that we cut off ourselves says nothing.
+        missing: why there cannot be a database, where that is known.
     """
-    reason = _reason(cause)
+    reason = missing or _reason(cause)
+    if missing or reason in (_NO_DATABASE, _NO_SQLITE):
+        return SettingsError("SETTINGS_DATABASE", where=where, found=reason)
     if late and reason in (_CONNECT, _CONNECT_OR_LOGIN, _LOST, _REFUSED):
         reason = _TIME
     return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=reason)

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from casebound.clock import Clock, SystemClock
 from casebound.contracts.capture import Binding, Capture, CatalogInput, EnrichmentInput, EntityCapture, QueryLimits
-from casebound.errors import ResearchError
+from casebound.errors import ResearchError, SettingsError
 from casebound.research import sqlite_file
 from casebound.research.columns import read_columns
 from casebound.research.database import Database
@@ -78,6 +78,18 @@ class SqlSource:
         """Return the rule with the columns that its table really has, in their real spelling."""
         check_table(rule.name, rule.table, self._tables)
         return fit_rule(rule, tuple(self._columns_of(rule.table)))
+
+    def missing_tables(self) -> list[str]:
+        """Return which tables of the allowlist do not exist, or may not be read."""
+        missing = []
+        for table in self._tables:
+            try:
+                self._columns_of(table)
+            except SettingsError as exc:
+                if exc.code != "SETTINGS_TABLE":
+                    raise
+                missing.append(table)
+        return missing
 
     def look_up_all(self, searches: Sequence[tuple[CatalogInput, str]], max_candidates: int) -> list[Capture]:
         """Run every literal look-up in one consistent read transaction; one capture a search, in order."""
@@ -222,10 +234,11 @@ class SqlSource:
             with self._database.transaction() as connection, self._database.asking(table):
                 columns = read_columns(connection, self._database.dialect, table)
             if not columns:
-                raise ResearchError(
-                    "RESEARCH_UNAVAILABLE",
+                raise SettingsError(
+                    "SETTINGS_TABLE",
                     where=self._database.place(table),
-                    found="no such table, or none that this account may read",
+                    found=f"the database has no table {table}, or none that this account may read",
+                    hint="correct its name, or let the account read it",
                 )
             self._columns[table] = columns
         return self._columns[table]

@@ -9,6 +9,7 @@ Rules:
 from __future__ import annotations
 
 import sqlite3
+import stat
 from collections.abc import Callable, Collection
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -41,6 +42,17 @@ def path_of(database: str | None) -> Path:
             expected="a file, as in sqlite:///world.db",
         )
     return Path(name)
+
+
+def missing(path: Path) -> str | None:
+    """Return why there can be no database at `path`, None where that is not certain."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return f"no such file: {path.name}"
+    except OSError:
+        return None
+    return None if stat.S_ISREG(mode) else f"{path.name} is no file"
 
 
 def connect(path: Path, tables: Collection[str], timeout_s: int, is_late: Callable[[], bool]) -> sqlite3.Connection:
@@ -85,7 +97,8 @@ def _authorizer(tables: Collection[str]) -> Callable[[int, str | None, str | Non
 
 def signature_of(path: Path) -> Signature:
     """Return size, time and inode of the files of the database: what changes with a commit."""
-    return tuple((stat.st_size, stat.st_mtime_ns, stat.st_ino) for stat in (file.stat() for file in _files(path)))
+    found = [file.stat() for file in _files(path)]
+    return tuple((status.st_size, status.st_mtime_ns, status.st_ino) for status in found)
 
 
 def digest_of_file(path: Path) -> str:

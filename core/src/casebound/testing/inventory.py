@@ -175,6 +175,12 @@ class Inventory:
         """The folder of the packages."""
         return self.folder / "workspace"
 
+    def damage(self) -> bytes:
+        """Make the database one that does not answer, as an outage does; return the bytes to put back."""
+        kept = self.database.read_bytes()
+        self.database.write_bytes(kept[:100] + b"\xff" * 5000)
+        return kept
+
     def configure(self, text: str) -> None:
         """Replace the settings."""
         (self.folder / "casebound.toml").write_text(text, encoding="utf-8")
