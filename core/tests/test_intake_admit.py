@@ -292,6 +292,12 @@ def test_another_report_with_the_same_id_is_refused():
     assert "id-1" in caught.value.found
 
 
+def test_a_package_id_that_is_taken_is_not_advised_again():
+    with pytest.raises(SettingsError) as caught:
+        check_duplicate(held("changed", "id-1", "mine"), [held("a", "id-1", "mine")])
+    assert caught.value.hint == "give another --package-id"
+
+
 def test_an_id_is_taken_whatever_package_holds_it():
     with pytest.raises(SettingsError):
         check_duplicate(held("changed", "id-1"), [held("a", "id-1", "pkg-9")])

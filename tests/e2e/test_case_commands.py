@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -90,6 +91,8 @@ def test_a_finished_report_is_answered_again_without_a_call(run: Run, project: I
     other = run("resolve", "report.md", "--format", "json")
     assert (other.returncode, other.stdout) == (0, first.stdout)
     assert "INC-7 was finished under other settings" in other.stderr
+    assert "plan: model other-model, it was test-model" in other.stderr
+    assert "--package-id" in other.stderr
     assert len(calls(project.folder)) == 3
 
 
@@ -168,6 +171,37 @@ def test_a_case_that_waits_ends_with_one_and_is_not_asked_again(
         assert calls(project.folder) == ["plan"] * sent
     text = run("resolve", "report.md")
     assert (text.returncode, "next  " in text.stdout) == (1, True)
+    assert f"INC-7: nothing was tried: it waits ({state}, {code}) since " in text.stderr
+    advice = {
+        "blocked": "until {}; then `casebound resume INC-7` goes on",
+        "retry_pending": "until {}; repeat the command then",
+        "review": "resolve the report with another --package-id",
+    }[state]
+    assert advice.format(f"{line.get('retry_at')} at least") in text.stderr
+
+
+def test_the_last_reply_that_was_refused_is_told_with_its_rule_and_its_place(run: Run, project: Inventory) -> None:
+    project.configure(behave("nonsense"))
+    done = run("resolve", "report.md", "--format", "json")
+    [line] = lines(done)
+    rejected = line["rejected"]
+    outcome = project.folder / ".casebound/cases/INC-7" / rejected["attempt"] / "outcome.json"
+    assert rejected["attempt"].endswith("/attempts/plan-0003")
+    assert rejected["findings"]
+    assert rejected["findings"][0]["code"] == json.loads(outcome.read_bytes())["code"]
+    for text in (run("resolve", "report.md").stdout, run("show", "INC-7").stdout):
+        assert f"the last reply for plan was refused  {rejected['attempt']}" in text
+        assert rejected["findings"][0]["code"] in text
+        assert rejected["findings"][0]["message"] in text
+
+
+def test_the_next_command_finds_settings_and_cases_again(run: Run, project: Inventory) -> None:
+    given = ["--project-config", "casebound.toml", "--workspace", "my cases"]
+    shown = "explain INC-7 --project-config casebound.toml --workspace 'my cases'"
+    done = run("resolve", "report.md", *given)
+    assert f"next  casebound {shown}\n" in done.stdout
+    assert f"next  casebound {shown}\n" in run("show", "INC-7", *given).stdout
+    assert run(*shlex.split(shown)).returncode == 0
 
 
 def test_resume_waits_for_its_time_and_then_goes_on(run: Run, project: Inventory) -> None:
@@ -242,6 +276,11 @@ def test_verify_names_file_and_pointer_and_says_what_it_proves(run: Run, project
     broken = run("verify", package, "nowhere")
     assert broken.returncode == 1
     assert "does not hold" in broken.stdout
+    assert "consistency" not in broken.stdout  # said of what holds alone
+    assert "Trust nothing in the package" in " ".join(broken.stdout.split())
+    run("resolve", "report.md", "--package-id", "half", "--stop-after", "research")
+    half = run("verify", ".casebound/cases/half").stdout
+    assert ("Unfinished: what is there" in half, "consistency" in half) == (True, False)
     assert "case.json" in broken.stdout
     assert broken.stderr.startswith("PACKAGE_UNREADABLE: ")
 

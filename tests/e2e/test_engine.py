@@ -17,6 +17,8 @@ from casebound.contracts.plan import ResolutionInput
 from casebound.errors import SettingsError
 from casebound.llm.attempts import AttemptLog
 from casebound.progress import latest_revision
+from casebound.render.terminal import result_nodes
+from casebound.render.tree import ASCII_LINES, plain
 from casebound.testing.inventory import REPORT, settings_text, write_inventory
 from casebound.testing.inventory_cases import SITUATIONS, run_case, write_case
 from casebound.testing.inventory_model import InventoryModel
@@ -126,6 +128,8 @@ def test_an_empty_plan_looks_nothing_up_and_asks_for_no_assessment(tmp_path):
     revision = latest_revision(inventory.package())
     assert json.loads(inventory.package().require(revision.assessment))["reply"] == {"resolutions": []}
     assert inventory.package().names(revision.captures) == []
+    picture = plain(result_nodes(result.to_json(), searches=result.searches), ASCII_LINES)
+    assert "nothing was searched: the plan proposes no search" in picture
     assert verify(inventory.package().root, host=inventory.host()).answer == "holds"
 
 

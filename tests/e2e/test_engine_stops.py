@@ -12,7 +12,7 @@ from casebound.api import verify
 from casebound.contracts.interpretation import HypothesisContext
 from casebound.errors import ProviderError
 from casebound.progress import latest_revision
-from casebound.testing.inventory import CATALOGS, settings_text, write_inventory
+from casebound.testing.inventory import CATALOGS, ENRICHMENT, settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.inventory_phases import budget_left, set_budget
 from casebound.testing.scripted import RaisingProvider
@@ -155,6 +155,34 @@ def test_a_finished_case_stays_as_it_is_under_other_settings_and_a_new_package_d
     assert files(inventory.package()) == before
     fresh = resolve(inventory, model, package_id="second")
     assert len(fresh.entities) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"resolution": {"max_searches": 3}}, "max_searches is 3, it was 4"),
+        ({"resolution": {"max_candidates": 2}}, "max_candidates is 2, it was 8"),
+        ({"snapshot_id": "inventory-2"}, "snapshot_id is inventory-2, it was inventory-1"),
+        ({"model": "other"}, "assessment: model other, it was test-model"),
+        ({"llm": "timeout_s = 7"}, "interpretation: timeout_s 7, it was 300"),
+        ({"catalogs": ""}, "[entity_resolution] is absent"),
+        ({"catalogs": CATALOGS.split("\n\n")[0]}, "catalogs are inventory.host on hosts, they were"),
+        ({"catalogs": CATALOGS.replace('"fqdn", "os"]', '"fqdn"]')}, "the columns of inventory.host are others"),
+        ({"enrichment": ""}, "the enrichment enrichment.entity[0] is another"),
+        ({"enrichment": ENRICHMENT.replace(', "host_count"', "")}, "the enrichment enrichment.entity[0] is another"),
+        ({"more": '[intake.headings]\n"Alarm" = "observation"'}, "typed ids or headings are others"),
+    ],
+)
+def test_a_finished_case_tells_what_a_fresh_one_would_freeze_otherwise(inventory, change, said):
+    assert resolve(inventory, InventoryModel()).state == "interpreted"
+    same = inventory.project(RaisingProvider())
+    list(same.resolve([inventory.report]))
+    assert same.notes == []
+    inventory.configure(settings_text(**change))
+    project = inventory.project(RaisingProvider())
+    (result,) = project.resolve([inventory.report])
+    assert result.state == "interpreted"
+    assert [said in note and "--package-id" in note for note in project.notes] == [True]
 
 
 # --- phases after the interpretation --------------------------------------------------------------------------------

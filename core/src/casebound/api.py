@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from casebound import __version__
 from casebound.binding import Bound, bind
 from casebound.clock import Clock, SystemClock, format_time
-from casebound.contracts.case import Admission
+from casebound.contracts.capture import Facts
+from casebound.contracts.case import Admission, Build
 from casebound.contracts.interpretation import Distribution, Event, InterpretationInput, PackageIdentity
+from casebound.contracts.plan import ResolutionInput
+from casebound.differences import differences_of
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
 from casebound.intake.admission import admit, check_duplicate, read_report
-from casebound.interpretation.freeze import changed_models
 from casebound.llm.attempts import AttemptLog
 from casebound.llm.provider import Provider
 from casebound.loop import Loop
@@ -193,6 +195,7 @@ class Project:
             package = self._admit(admission, data)
             with exclusive(package):
                 self._note_changes(package)
+                self._note_waiting(package)
                 return self._advance(package, path, stop_after)
         except CaseboundError as exc:
             return Result(
@@ -237,8 +240,32 @@ class Project:
         """Remember that a finished case was made under other settings than those at hand."""
         revision = latest_revision(package)
         frozen = package.load_if(revision.input, InterpretationInput) if package.exists(revision.seal) else None
-        if frozen is not None and (differences := changed_models(self.bound, frozen)):
-            self.notes.append(f"{package.root.name} was finished under other settings: {'; '.join(differences)}")
+        if frozen is None:
+            return
+        resolution = package.load_if(revision.resolution_input, ResolutionInput)
+        build, facts = package.load_if(layout.BUILD, Build), package.load_if(layout.FACTS, Facts)
+        if differences := differences_of(self.bound, frozen, resolution, build, facts):
+            self.notes.append(
+                f"{package.root.name} was finished under other settings, and is not asked anew:"
+                f" {'; '.join(differences)}; `casebound resolve --package-id ID REPORT` asks anew"
+            )
+
+    def _note_waiting(self, package: Package) -> None:
+        """Tell that a case which waits is not tried: since when, until when, and what makes it go on."""
+        progress = derive_progress(package)
+        event = progress.event
+        early = progress.retry_at is not None and self.clock.now() < progress.retry_at
+        if event is None or not (progress.state in ("blocked", "review") or early):
+            return
+        until = f", until {event.retry_at} at least" if early else ""
+        advice = {
+            "blocked": f"then `casebound resume {package.root.name}` goes on",
+            "review": "resolve the report with another --package-id",
+        }.get(progress.state, "repeat the command then")
+        self.notes.append(
+            f"{package.root.name}: nothing was tried: it waits ({progress.state}, {progress.code}) since"
+            f" {event.at}{until}; {advice.removeprefix('then ' if not early else '')}"
+        )
 
     def _record_resumption(self, package: Package, event: Event) -> None:
         EventLog(package, latest_revision(package)).append(

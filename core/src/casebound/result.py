@@ -33,7 +33,9 @@ class Result:
         report: as it was given; None where a case is shown by its id.
         package: the package's folder.
         error: the message of the error that ended it, None where there was none.
+        rejected: of a case that waits: the last reply of its stage that was refused, with what the rules found.
         summary: path of `summary.md`, None where the case is not interpreted.
+        searches: how many the plan proposes, None where there is no plan.
     """
 
     report: str | None
@@ -48,10 +50,12 @@ class Result:
     tokens: Mapping[str, int | None] | None = None
     error: str | None = None
     retry_at: str | None = None
+    rejected: Mapping[str, Any] | None = None
     summary: str | None = None
+    searches: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the documented keys; `error` and `retry_at` only where there are any."""
+        """Return the documented keys; `error`, `retry_at` and `rejected` only where there are any."""
         line: dict[str, Any] = {
             "report": _showable(self.report),
             "case_id": self.case_id,
@@ -68,6 +72,8 @@ class Result:
             line["error"] = _showable(self.error)
         if self.retry_at:
             line["retry_at"] = self.retry_at
+        if self.rejected:
+            line["rejected"] = dict(self.rejected)
         return line
 
     @property
@@ -130,8 +136,27 @@ def derive_result(package: Package, *, report: str | None = None, progress: Prog
         tokens=_tokens(package, revision),
         retry_at=progress.event.retry_at if progress.event else None,
         error=progress.event.detail if progress.event else None,
+        rejected=_rejected(package, revision, progress),
+        searches=len(facts.plan.searches) if facts and facts.plan else None,
         summary=str(package.root / revision.summary) if package.exists(revision.summary) else None,
     )
+
+
+def _rejected(package: Package, revision: Revision, progress: Progress) -> dict[str, Any] | None:
+    """Return the last reply that was refused in the stage that waits: its folder, and code, path and message."""
+    if progress.event is None:
+        return None
+    stage = progress.event.stage
+    for attempt in reversed(AttemptLog(package, revision, stage).all()):
+        if attempt.outcome is not None and attempt.outcome.kind == "invalid":
+            found = [(finding.code, finding.path, finding.message) for finding in attempt.outcome.findings]
+            found = found or [(attempt.outcome.code or "", "", attempt.outcome.message or "")]
+            return {
+                "stage": stage,
+                "attempt": revision.attempt(stage, attempt.number),
+                "findings": [{"code": code, "path": path, "message": message} for code, path, message in found],
+            }
+    return None
 
 
 def load_stage_facts(package: Package, revision: Revision) -> StageFacts | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -57,14 +58,16 @@ def resolve(
         with redirect_stdout(sys.stderr):  # what a provider prints when it is made is no answer
             results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
         while (result := _next(project, results)) is not None:
-            _print_result(result, as_json)
+            _print_result(result, as_json, _options(project_config, llm_config, workspace))
             _print_notes(project)
             statuses.append(result.exit_status)
     return common_exit_status(statuses)
 
 
-@click.command(help="Show a CASE in one view: result, plan, candidates, assessment, interpretation.")
-@click.argument("case")
+@click.command(
+    help="Show a CASE (its id, or a package id) in one view: result, plan, candidates, assessment, interpretation."
+)
+@click.argument("case", metavar="CASE")
 @settings_options
 @workspace_option
 @format_option
@@ -83,11 +86,11 @@ def show(
     from casebound.result import contradictions_told
 
     with contradictions_told(package):
-        print_nodes(case_nodes(shown))
+        print_nodes(case_nodes(shown, _options(project_config, llm_config, workspace)))
 
 
-@click.command(help="Let a CASE that waits go on, not before its retry time.")
-@click.argument("case")
+@click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
+@click.argument("case", metavar="CASE")
 @stop_option
 @settings_options
 @workspace_option
@@ -105,13 +108,15 @@ def resume(
     with _open(project_config, llm_config, workspace) as project:
         with progress() as project.report:
             result = project.resume(case, stop_after=stop_after)
-        _print_result(result, as_json)
+        _print_result(result, as_json, _options(project_config, llm_config, workspace))
         _print_notes(project)
     return result.exit_status
 
 
-@click.command(help="Explain a CASE: each claim down to the characters of the report and the row of the table.")
-@click.argument("case")
+@click.command(
+    help="Explain a CASE (its id, or a package id): each claim down to the report's characters and the table's row."
+)
+@click.argument("case", metavar="CASE")
 @settings_options
 @workspace_option
 @format_option
@@ -141,10 +146,10 @@ def verify(packages: tuple[str, ...], as_json: bool) -> int:
     """Verify packages in the order given; one that is none at all is told, and the next one is verified."""
     from casebound.api import verify as verify_package
     from casebound.errors import CaseboundError
-    from casebound.render.terminal import verification_nodes, verification_note
+    from casebound.render.terminal import verification_nodes, verification_notes
     from casebound.result import common_exit_status
 
-    statuses, verified = [], False
+    statuses, answers = [], []
     for package in packages:
         try:
             with redirect_stdout(sys.stderr):  # what a plugin prints is no answer
@@ -158,9 +163,9 @@ def verify(packages: tuple[str, ...], as_json: bool) -> int:
         else:
             print_nodes(verification_nodes(verification))
         statuses.append(0 if verification else 1)
-        verified = True
-    if verified and not as_json:
-        print_nodes([verification_note()])
+        answers.append(verification.answer)
+    if not as_json:
+        print_nodes(verification_notes(answers))
     return common_exit_status(statuses)
 
 
@@ -181,7 +186,10 @@ def demo(name: str | None, workspace: Path | None) -> int:
     with progress() as report:
         run = run_demo(name, workspace=workspace, report=report)
     pictures = [chain_nodes(chain) for chain in run.chains]
-    pictures += [result_nodes(result.to_json(), summary=result.summary, options=run.options) for result in run.results]
+    pictures += [
+        result_nodes(result.to_json(), summary=result.summary, searches=result.searches, options=run.options)
+        for result in run.results
+    ]
     print_nodes([tree for picture in pictures for tree in picture])
     return common_exit_status(result.exit_status for result in run.results)
 
@@ -205,13 +213,20 @@ def _next(project: Project, results: Iterator[Result]) -> Result | None:
         return next(results, None)
 
 
-def _print_result(result: Result, as_json: bool) -> None:
+def _options(project_config: Path | None, llm_config: Path | None, workspace: Path | None) -> str:
+    """Return what the next command needs to find the same settings and cases again."""
+    given = {"--project-config": project_config, "--llm-config": llm_config, "--workspace": workspace}
+    return shlex.join(part for name, path in given.items() if path is not None for part in (name, str(path)))
+
+
+def _print_result(result: Result, as_json: bool, options: str) -> None:
     if as_json:
         print_json(result.to_json())
         return
     from casebound.render.terminal import result_nodes
 
-    print_nodes(result_nodes(result.to_json(), summary=result.summary))
+    line = result.to_json()
+    print_nodes(result_nodes(line, summary=result.summary, searches=result.searches, options=options))
 
 
 def _print_notes(project: Project) -> None:

@@ -205,6 +205,7 @@ def check_duplicate(admission: Admission, existing: Iterable[Admission]) -> Admi
             path=admission.file,
             found=f"case {known.case_id} in package {known.package_id}, of the report {known.file} ({known.digest})",
             expected=f"no other report with the id {admission.package_id}",
+            hint="give another --package-id" if fresh else None,
         )
     return min(same, key=lambda known: (known.package_id != admission.package_id, known.package_id), default=None)
 

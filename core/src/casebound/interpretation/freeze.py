@@ -51,7 +51,33 @@ def changed_models(bound: Bound, frozen: InterpretationInput) -> list[str]:
     for policy in frozen.stages:
         model = bound.stages.get(policy.stage)
         if model is not None and (model.provider, model.model) != (policy.provider, policy.model):
-            found.append(
-                f"stage {policy.stage} asks {model.provider} {model.model}, it asked {policy.provider} {policy.model}"
-            )
+            now, then = _who(model.provider, model.model), _who(policy.provider, policy.model)
+            found.append(f"stage {policy.stage} asks {now}, it asked {then}")
     return found
+
+
+def changed_policies(bound: Bound, frozen: InterpretationInput) -> list[str]:
+    """Return everything that a fresh case would freeze about its stages otherwise."""
+    found = []
+    for policy in frozen.stages:
+        model = bound.stages.get(policy.stage)
+        if model is None:
+            found.append(f"stage {policy.stage} is off")
+            continue
+        now, then = _policy(bound, policy.stage, model).to_json(), policy.to_json()
+        found += [
+            f"{policy.stage}: {key} {_short(now[key])}, it was {_short(then[key])}"
+            for key in then
+            if now[key] != then[key]
+        ]
+    return found
+
+
+def _short(value: object) -> str:
+    if isinstance(value, dict) and "version" in value:
+        return f"{value.get('distribution', value.get('prompt_id'))} {value['version']}"
+    return "other" if isinstance(value, dict | list) else str(value)
+
+
+def _who(provider: str, model: str | None) -> str:
+    return f"{provider} {model}" if model else provider

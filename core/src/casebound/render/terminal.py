@@ -29,10 +29,20 @@ SECTIONS = (
     "provisional_behavior_gap",
     "unknowns",
 )
-WHAT_VERIFICATION_PROVES = (
-    "This proves consistency: every step follows again, byte for byte, from the package's own files. It does not prove"
-    " who made the package, or that report, database and model really said what stands in it."
-)
+WHAT_ANSWERS_MEAN = {
+    "holds": (
+        "Holds proves consistency: every step follows again, byte for byte, from the package's own files. It does not"
+        " prove who made the package, or that report, database and model really said what stands in it."
+    ),
+    "unfinished": (
+        "Unfinished: what is there follows from the package's own files, but the case has no end yet, and no seal:"
+        " `casebound show CASE` says what it waits for."
+    ),
+    "does_not_hold": (
+        "Does not hold: the files that are named are not what casebound wrote, or not all of it. Trust nothing in the"
+        " package; restore it from a copy."
+    ),
+}
 
 
 # --- the chain ------------------------------------------------------------------------------------------------------
@@ -148,12 +158,15 @@ def _quoted(quote: Quote) -> tuple[Piece, ...]:
 # --- a result -------------------------------------------------------------------------------------------------------
 
 
-def result_nodes(line: Mapping[str, Any], *, summary: str | None = None, options: str = "") -> list[Node]:
+def result_nodes(
+    line: Mapping[str, Any], *, summary: str | None = None, searches: int | None = None, options: str = ""
+) -> list[Node]:
     """Return the picture of a result; its last lines are the paths.
 
     Args:
         line: what `Result.to_json` gives.
         summary: path of `summary.md`, None where there is none.
+        searches: how many the plan proposes, None where there is none.
         options: what a later command needs to find the case again.
     """
     title = line["report"] or line["case_id"] or ""
@@ -161,12 +174,16 @@ def result_nodes(line: Mapping[str, Any], *, summary: str | None = None, options
     code = ("  ", data(line["code"], "red")) if line["code"] else ()
     children = [_result_entity(entity) for entity in line["entities"]]
     children += [_unresolved_node(item) for item in line["unresolved"]]
+    if searches == 0:
+        children.append(node(Piece("nothing was searched: the plan proposes no search", "yellow")))
     if line["package"]:
         children.append(_calls_node(line["calls"], line["tokens"]))
     if line.get("error"):
         children.append(
             node("error  ", children=[node(prose(part.strip(), "red")) for part in line["error"].split("\n")])
         )
+    if line.get("rejected"):
+        children.append(_rejected_node(line["rejected"]))
     if advice := next_step(line, options):
         children.append(node("next  ", whole(advice)))
     if line["package"]:
@@ -174,6 +191,20 @@ def result_nodes(line: Mapping[str, Any], *, summary: str | None = None, options
     if summary:
         children.append(node("summary  ", whole(summary, "cyan")))
     return [node(data(title, "bold"), "  ", _state(line["state"]), *resolver, *code, children=children)]
+
+
+def _rejected_node(rejected: Mapping[str, Any]) -> Node:
+    findings = [
+        node(
+            data(finding["code"], "red"),
+            data(f"  {finding['path']}  " if finding["path"] else "  "),
+            prose(finding["message"]),
+        )
+        for finding in rejected["findings"]
+    ]
+    left_out = [node(Piece(f"and {len(findings) - MOST_QUOTES} more", "dim"))] if len(findings) > MOST_QUOTES else []
+    head = ("the last reply for ", data(rejected["stage"]), " was refused  ", whole(rejected["attempt"], "dim"))
+    return node(*head, children=[*findings[:MOST_QUOTES], *left_out])
 
 
 def next_step(line: Mapping[str, Any], options: str = "") -> str | None:
@@ -222,15 +253,21 @@ def _calls_node(calls: Mapping[str, int], tokens: Mapping[str, int | None]) -> N
 # --- a case with its artifacts ----------------------------------------------------------------------------------------
 
 
-def case_nodes(shown: Mapping[str, Any]) -> list[Node]:
-    """Return the picture of what `Project.show` gives: result, plan, candidates, assessment, interpretation."""
+def case_nodes(shown: Mapping[str, Any], options: str = "") -> list[Node]:
+    """Return the picture of what `Project.show` gives: result, plan, candidates, assessment, interpretation.
+
+    Args:
+        shown: what `Project.show` gives.
+        options: as of `result_nodes`.
+    """
     parts: dict[str, Callable[[Mapping[str, Any]], Iterable[Node]]] = {
         "plan": lambda value: map(_proposed_node, value["reply"]["searches"]),
         "candidates": lambda value: map(_listed_node, value["searches"]),
         "assessment": lambda value: map(_decided_node, value["reply"]["resolutions"]),
         "interpretation": lambda value: _reply_nodes(value["reply"]),
     }
-    trees = result_nodes(shown)
+    plan = shown["plan"]
+    trees = result_nodes(shown, searches=None if plan is None else len(plan["reply"]["searches"]), options=options)
     for name, nodes in parts.items():
         children = [node(Piece("none", "dim"))] if shown[name] is None else nodes(shown[name])
         trees.append(node(Piece(name, "bold"), children=children))
@@ -303,9 +340,10 @@ def verification_nodes(verification: Verification) -> list[Node]:
     return [node(*head, children=findings)]
 
 
-def verification_note() -> Node:
-    """Return what a verification proves, and what it does not."""
-    return node(Piece(WHAT_VERIFICATION_PROVES, "dim"))
+def verification_notes(answers: Iterable[str]) -> list[Node]:
+    """Return what each of the answers that were given means, each once: what it proves, and what it does not."""
+    given = set(answers)
+    return [node(Piece(text, "dim")) for answer, text in WHAT_ANSWERS_MEAN.items() if answer in given]
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------------

@@ -75,5 +75,28 @@ def changed_settings(bound: Bound, frozen: ResolutionInput) -> list[str]:
     return found
 
 
+def changed_limits(bound: Bound, frozen: ResolutionInput) -> list[str]:
+    """Return which bounds, roles, columns and versions a fresh resolution would freeze otherwise."""
+    resolution, database = bound.settings.entity_resolution, bound.settings.database
+    if resolution is None or database is None:
+        return []
+    then = {**frozen.query_limits.to_json(), **frozen.limits.to_json()}
+    found = []
+    for key, value in then.items():
+        now = getattr(resolution, key, getattr(database, key, value))
+        if now != value:
+            found.append(f"{key} is {now}, it was {value}")
+    if bound.roles != frozen.roles:
+        found.append("roles are others")
+    columns = {catalog.name: {name.lower() for name in catalog.columns} for catalog in frozen.catalogs}
+    for catalog in bound.catalogs:
+        kept, now = columns.get(catalog.name, set()), {name.lower() for name in catalog.columns}
+        if catalog.locale_column:
+            now.add(catalog.locale_column.lower())
+        if catalog.name in columns and not (kept == now or (catalog.preset and kept <= now)):
+            found.append(f"the columns of {catalog.name} are others")
+    return found
+
+
 def _names(catalogs: Sequence[tuple[str | None, ...]]) -> str:
     return ", ".join(f"{catalog[0]} on {catalog[2]}" for catalog in catalogs)
