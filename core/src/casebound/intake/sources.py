@@ -8,8 +8,8 @@ Rules:
   is the reporter's statement about what happens and what should.
 - An expectation in the body is the `tester_declaration` of whoever wrote the report.
 - HTML comments are `markup` in every field but the title, which is plain text.
-- A field of more than `MOST_PIECES` pieces (a pasted table, a million one-letter lines) gets coarser ones: neighbours of
-  one kind are taken together, as evenly as that goes. Nothing is left out.
+- A field of more than `MOST_PIECES` pieces (a pasted table, a million one-letter lines) gets coarser ones: neighbours
+  of one kind are taken together, as evenly as that goes. Nothing is left out.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from casebound.contracts.aliases import alias
 from casebound.contracts.case import Build, Expectation, Fields, Provenance, Report, Source
 from casebound.intake.blocks import Piece, is_visible, split_markdown, split_text
 
-
-MOST_PIECES = 20_000
+MOST_PIECES = 100_000
 
 
 def derive_fields(report: Report) -> Fields:
