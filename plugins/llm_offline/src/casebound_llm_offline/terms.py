@@ -248,4 +248,4 @@ def _add(
 
 
 def _is_searchable(text: str) -> bool:
-    return text.isprintable() and text == text.strip() and not is_value(text)
+    return text.isprintable() and text == text.strip() and "://" not in text and not is_value(text)
