@@ -369,7 +369,7 @@ def test_what_follows_a_report_never_changes_what_stands_before(first, second):
 
 
 def test_a_field_of_very_many_pieces_gets_coarser_ones_and_loses_nothing():
-    """A million one-letter lines are a hundred thousand sources at most; every visible character still stands in one of them."""
+    """A million one-letter lines are a hundred thousand sources at most; every letter stands in one of them."""
     body = "\n\n".join("a" for _ in range(250_000)) + "\n\n## Expected behavior\n\nb"
     report = Report(body=body)
     sources = derive_sources(report, freeze_build(()))
