@@ -129,6 +129,14 @@ def test_the_name_in_title_and_text_is_the_subject():
     ]
 
 
+def test_a_machine_that_gives_errors_is_what_fails_and_gives_no_task():
+    asked = plan_context("Errors", "web-front-1 gives 502 since 09:00, `nightly_backup` is fine.")
+    asked["roles"] = [*ROLES, "task_giver"]
+    roles = {each["term"]: each["role"] for each in plan({"task": "plan", **asked})["searches"]}
+    assert "task_giver" not in roles.values()
+    assert not any("502" in term for term in roles)
+
+
 def test_an_exact_name_of_two_ids_is_ambiguous():
     assert outcomes("web-front-1 gives 502", names=("web-front-1", "web-front-1")) == {"web-front-1": "ambiguous"}
 
