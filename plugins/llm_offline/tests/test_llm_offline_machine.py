@@ -129,6 +129,15 @@ def test_the_name_in_title_and_text_is_the_subject():
     ]
 
 
+def test_a_machine_that_gives_errors_is_what_fails_and_gives_no_task():
+    asked = plan_context("Errors", "web-front-1 gives 502 since 09:00, nightly_backup is fine.")
+    asked["roles"] = [*ROLES, "task_giver"]
+    roles = {each["term"]: each["role"] for each in plan({"task": "plan", **asked})["searches"]}
+    assert "task_giver" not in roles.values()
+    assert roles["web-front-1"] == "affected_subject"
+    assert not any("502" in term for term in roles)
+
+
 def test_an_exact_name_of_two_ids_is_ambiguous():
     assert outcomes("web-front-1 gives 502", names=("web-front-1", "web-front-1")) == {"web-front-1": "ambiguous"}
 
@@ -151,9 +160,12 @@ def test_a_longer_or_near_name_is_not_the_one_that_is_named(text, names):
         ("db01.example.net", "db02.example.net"),
         ("dba.example.net", "dbb.example.net"),
         ("edge-proxy-a", "edge-proxy-b"),
+        ("db01.example.net", "example.net"),
+        ("edge-proxy-canary", "edge-proxy"),
+        ("svc/billing", "billing"),
     ],
 )
-def test_a_machine_that_differs_by_one_sign_is_another_one(named, near):
+def test_a_machine_that_differs_by_a_sign_or_a_part_is_another_one(named, near):
     text = f"`{named.split('-a')[0]}` and {named} hang"
     asked = plan_context("Down", text)
     rows = [["7", near]]
@@ -287,6 +299,10 @@ def test_no_plain_value_is_ever_searched(title, text, limit):
         assert not is_value(search["term"])
         assert search["term"] not in VALUES
         assert "://" not in search["term"]
+
+
+def test_an_underscore_after_a_word_begins_no_name():
+    assert terms("Tal’morrow_db01.example.net ", limit=1) == ["db01.example.net"]
 
 
 @given(TEXTS, st.sampled_from(NAMES), TEXTS)

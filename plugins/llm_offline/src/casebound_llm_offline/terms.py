@@ -14,7 +14,15 @@ from typing import Any
 from casebound.research.fold import fold
 
 from casebound_llm_offline.kinds import Context, labels_of
-from casebound_llm_offline.lexicon import AND_WORDS, ARTICLES, COMMON_WORDS, CONNECTORS, CUES_BEFORE, STOP_WORDS
+from casebound_llm_offline.lexicon import (
+    AND_WORDS,
+    ARTICLES,
+    COMMON_WORDS,
+    CONNECTORS,
+    CUES_BEFORE,
+    GIVING_AFTER,
+    STOP_WORDS,
+)
 from casebound_llm_offline.machine import SURE, is_value, machine_weight
 from casebound_llm_offline.roles import is_giver
 from casebound_llm_offline.spans import Span, spans_of
@@ -185,6 +193,7 @@ def _lower(text: str, labels: frozenset[str], limit: int) -> Iterator[Span]:
         gap = text[run[-1].end : token.start] if run else " "
         inside = bool(run) and plain and trust > 0 and token.key in CONNECTORS and token.key not in AND_WORDS
         stops = (bare(token.key) in STOP_WORDS or bare(token.key) in COMMON_WORDS or token.key in labels) and not inside
+        stops = stops or (plain and token.key in GIVING_AFTER)
         if run and (stops or gap.strip(' :"') or len(run) > 5):
             yield from _lower_run(text, run, trust)
             run, trust = [], 0.0
@@ -240,7 +249,8 @@ def _add(
         return
     term.weight = weight if weight > term.weight else min(1.0, term.weight + 0.02)
     around = Context(source["text"], span.start, span.end)
-    term.giver = max(term.giver, float(is_giver(around)))
+    if machine_weight(text) <= 0.0:  # `web-front-1 gives 502`
+        term.giver = max(term.giver, float(is_giver(around)))
     for each in types:
         term.clues[each] = max(term.clues.get(each, 0.0), around.clue(each))
     if 0.4 <= span.weight < 0.6 and " " not in text and max(term.clues.values(), default=0.0) >= 1.0:

@@ -21,6 +21,7 @@ _INNER = r"[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 _CORE = re.compile(rf"{_INNER}+(?:[.\-‐]{_INNER}+)*")
 _FULL = re.compile(rf"(?P<url>{URL})|{_CORE.pattern}(?:(?:/|::?|@){_CORE.pattern})*")
 _UNIT = re.compile(rf"{_CORE.pattern}(?:[/@]{_CORE.pattern})*")
+_LEADING = re.compile(r"(?<![^\W_])_$")
 _OWNED = re.compile(r"['’]s?(?!\w)")
 HAN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 CASED = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]")
@@ -74,7 +75,7 @@ def _places(text: str, end: int) -> Iterator[tuple[int, int]]:
     at = 0
     full_until = core_until = 0  # how far the compound that is not one name reaches
     while word := TOKEN.search(text, at, end):
-        begin = max(at, word.start() - (text[word.start() - 1 : word.start()] == "_"))
+        begin = word.start() - bool(_LEADING.search(text, max(0, word.start() - 2), word.start()))
         other = _CORE.search(text, *word.span()) if HAN.match(word.group()) else None
         if other and machine_weight((_CORE.match(text, other.start(), end) or other).group()) > 0.0:
             yield word.start(), other.start()  # `主机db01.example.net`
