@@ -179,3 +179,17 @@ def test_a_rule_that_fails_is_no_failure_of_the_model():
     rule = Validator("plan", "ODD", 3, lambda reply, context: [reply["nothing"]])
     with pytest.raises(PluginError, match=r"PLUGIN_BROKEN(.|\n)*ODD/3"):
         verdict(GOOD, rules=[rule])
+
+
+def test_a_reply_with_a_million_errors_is_not_read_to_its_end():
+    seen = []
+
+    class Counted(dict):
+        def items(self):
+            seen.append(1)
+            return super().items()
+
+    schema = {"type": "array", "items": Counted({"type": "string"})}
+    found = verdict("[" + ",".join(["1"] * 50_000) + "]", schema).findings
+    assert len(found) == MOST_SCHEMA_ERRORS
+    assert len(seen) < 5_000

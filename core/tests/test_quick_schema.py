@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from casebound.llm import judge
+from casebound.llm import judge, quick_schema
 from casebound.llm.quick_schema import fits
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,3 +79,27 @@ def test_what_is_simple_needs_no_library(value: Any, schema: Any) -> None:
 def test_equal_in_python_is_not_equal_in_json(value: object, constant: object) -> None:
     assert not fits(value, {"const": constant})
     assert not fits(value, {"enum": [constant]})
+
+
+def test_an_index_of_many_alternatives_changes_no_answer():
+    names = [f"E{number}" for number in range(12)] + ["E3"]
+    alternatives = [
+        {"type": "object", "properties": {"x": {"type": "string"}, "id": {"const": name}}, "required": ["id"]}
+        for name in names
+    ]
+    odd = [*alternatives, {"properties": {"id": {"type": "string"}}}]
+    for schemas in (alternatives, odd):
+        schema = {"anyOf": schemas}
+        checker = judge._validator_class()(schema)
+        for value in ({"id": "E3"}, {"id": "E3", "x": 1}, {"id": "none"}, {"id": 1}, {}, {"": "E3"}, "E3"):
+            assert fits(value, schema) == checker.is_valid(value), value
+
+
+def test_as_many_values_as_alternatives_are_each_compared_with_their_own(monkeypatch):
+    calls = []
+    real = quick_schema._fits
+    monkeypatch.setattr(quick_schema, "_fits", lambda *arguments: calls.append(1) or real(*arguments))
+    names = [str(number) for number in range(500)]
+    alternatives = [{"type": "object", "properties": {"id": {"type": "string", "const": name}}} for name in names]
+    assert fits([{"id": name} for name in names], {"items": {"anyOf": alternatives}})
+    assert len(calls) < 5 * len(names)

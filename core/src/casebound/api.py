@@ -28,7 +28,7 @@ from casebound.loop import Loop
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
 from casebound.progress import derive_progress, latest_revision
-from casebound.result import Result, derive_result
+from casebound.result import Result, contradictions_told, derive_result
 from casebound.settings import Settings, load_settings
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace, layout
@@ -169,16 +169,19 @@ class Project:
         from casebound.store.package import parse_canonical
 
         found = {name: package.read(path) for name, path in parts.items()}
-        return {
-            **derive_result(package).to_json(),
-            **{name: None if data is None else parse_canonical(data, parts[name]) for name, data in found.items()},
-        }
+        with contradictions_told(package):
+            return {
+                **derive_result(package).to_json(),
+                **{name: None if data is None else parse_canonical(data, parts[name]) for name, data in found.items()},
+            }
 
     def explain(self, case: str) -> Chain:
         """Return the chain mention → search → capture → candidate → assessment of a case. Raises `CASE_UNKNOWN`."""
         from casebound.render.chain import derive_chain
 
-        return derive_chain(self.workspace.find(case))
+        package = self.workspace.find(case)
+        with contradictions_told(package):
+            return derive_chain(package)
 
     # --- one report -------------------------------------------------------------------------------------------------
 
@@ -228,9 +231,10 @@ class Project:
         try:
             progress = self._loop.run(self._pipeline.advance(package, stop_after))
         except CaseboundError as exc:
-            result = derive_result(package, report=report)
-            return _failed(result, exc)
-        return derive_result(package, report=report, progress=progress)
+            with contradictions_told(package):
+                return _failed(derive_result(package, report=report), exc)
+        with contradictions_told(package):
+            return derive_result(package, report=report, progress=progress)
 
     def _note_changes(self, package: Package) -> None:
         """Remember that a finished case was made under other settings than those at hand."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
+from typing import Any
 
 import rfc8785
 
@@ -45,19 +47,29 @@ _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", 
 
 def _needs_care(value: object) -> bool:
     """Tell whether a part of `value` is refused, or has a key beyond the basic plane. This runs for every artifact."""
-    kind = type(value)
-    if kind is dict:
-        for key, item in value.items():  # type: ignore[attr-defined]  # a dict, by the line above
-            if type(key) is not str or not (key.isascii() or max(key) <= "\uffff"):
+    parts: Iterable[Any]
+    if isinstance(value, dict):
+        try:
+            keys = "".join(value)  # all at once: there are some thousand
+        except TypeError:
+            return True
+        if not keys.isascii() and max(keys) > "\uffff":
+            return True
+        parts = value.values()
+    elif isinstance(value, list | tuple):
+        parts = value
+    else:
+        return _refusal(value) is not None
+    for part in parts:
+        kind = type(part)
+        if kind is str or part is None or kind is bool:
+            continue
+        if kind is int:
+            if abs(part) > MAX_SAFE_INTEGER:
                 return True
-            if type(item) is not str and _needs_care(item):
-                return True
-        return False
-    if kind is list or kind is tuple:
-        return any(type(item) is not str and _needs_care(item) for item in value)  # type: ignore[attr-defined]  # a sequence
-    if kind is int:
-        return abs(value) > MAX_SAFE_INTEGER  # type: ignore[arg-type]  # an int, by the line above
-    return not (kind is str or value is None or kind is bool)
+        elif _needs_care(part):
+            return True
+    return False
 
 
 def _refusal(value: object, pointer: str = "") -> ContractError | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from casebound.contracts.interpretation import InterpretationInput
 from casebound.contracts.model_call import Usage
 from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
-from casebound.errors import CODES
+from casebound.errors import CODES, IntegrityError
 from casebound.llm.attempts import AttemptLog
 from casebound.pipeline import load_captures
 from casebound.progress import WAITING, Progress, derive_progress, latest_revision
@@ -98,6 +99,21 @@ def common_exit_status(statuses: Iterable[int]) -> int:
     """Return the exit status of a command that did several things: theirs where all have the same, else 1."""
     found = set(statuses)
     return found.pop() if len(found) == 1 else int(bool(found))
+
+
+@contextmanager
+def contradictions_told(package: Package) -> Iterator[None]:
+    """Show something of a package. Each of its files may be sound and still not fit the others, or not be of ours.
+
+    Raises:
+        IntegrityError: `VERIFY_FAILED`, where what is shown rests on something that is not there, or is something else.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as exc:
+        found = f"files that do not fit together ({type(exc).__name__})"
+        hint = f"`casebound verify {package.root}` says which"
+        raise IntegrityError("VERIFY_FAILED", path=str(package.root), found=found, hint=hint) from exc
 
 
 def derive_result(package: Package, *, report: str | None = None, progress: Progress | None = None) -> Result:

@@ -10,7 +10,7 @@ from casebound.errors import ProviderError
 from casebound.testing.conformance.secret import CANARY
 from casebound.testing.loopback import Loopback, Response
 from casebound.testing.scripted import FixedClock, model_request
-from casebound_llm_openai.provider import OpenAIProvider
+from casebound_llm_openai.provider import OpenAIProvider, _spellings
 from casebound_llm_openai.settings import OpenAISettings
 
 SUCCESS = Response(body=(Path(__file__).parent / "replies" / "success.json").read_bytes())
@@ -130,8 +130,8 @@ def test_a_compressed_body_is_read_though_none_was_asked_for(loopback):
 @pytest.mark.parametrize(
     ("body", "encoding"),
     [
-        (gzip.compress(SUCCESS.body)[:-9], "gzip"),
-        (gzip.compress(SUCCESS.body) + b"more", "gzip"),
+        (gzip.compress(SUCCESS.body, mtime=0)[:-9], "gzip"),
+        (gzip.compress(SUCCESS.body, mtime=0) + b"more", "gzip"),
         (b"no gzip", "gzip"),
         (SUCCESS.body, "br"),
     ],
@@ -180,3 +180,11 @@ def test_who_refused_the_connection_is_said(loopback):
     loopback.close()
     with pytest.raises(ProviderError, match="Connect"):
         send(loopback)
+
+
+@pytest.mark.parametrize(
+    "echo",
+    ['ab"cd/ef+gh==', 'ab\\"cd\\/ef+gh==', "ab\\u0022cd\\u002Fef\\u002bgh\\u003d\\u003D", "ab%22cd%2Fef%2bgh%3D%3D"],
+)
+def test_a_key_that_a_server_echoes_is_masked_however_it_is_spelt(echo):
+    assert _spellings('ab"cd/ef+gh==').sub(b"[key]", f"no such key: {echo}.".encode()) == b"no such key: [key]."

@@ -78,12 +78,15 @@ def show(
     """Print what a case holds; nothing is changed."""
     with _open(project_config, llm_config, workspace) as project:
         shown = project.show(case)
+        package = project.workspace.find(case)
     if as_json:
         print_json(shown)
         return
     from casebound.render.terminal import case_nodes
+    from casebound.result import contradictions_told
 
-    print_nodes(case_nodes(shown, _options(project_config, llm_config, workspace)))
+    with contradictions_told(package):
+        print_nodes(case_nodes(shown, _options(project_config, llm_config, workspace)))
 
 
 @click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
@@ -124,12 +127,15 @@ def explain(
     """Print the chain mention, search, capture, candidates, assessment."""
     with _open(project_config, llm_config, workspace) as project:
         chain = project.explain(case)
+        package = project.workspace.find(case)
     if as_json:
         print_json(chain.to_json())
         return
     from casebound.render.terminal import chain_nodes
+    from casebound.result import contradictions_told
 
-    print_nodes(chain_nodes(chain))
+    with contradictions_told(package):
+        print_nodes(chain_nodes(chain))
 
 
 @click.command(help="Derive each PACKAGE again from its own bytes, without database and model, and compare.")

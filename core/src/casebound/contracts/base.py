@@ -6,14 +6,24 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from casebound.canonical import canonical_bytes
+from casebound.clock import format_time, parse_time
 from casebound.errors import ContractError
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 SAFE_NAME = r"[A-Za-z0-9][A-Za-z0-9._#-]{0,99}"  # an id that may name a folder, on any system
 SafeName = Annotated[str, Field(pattern=f"^{SAFE_NAME}$")]
+
+
+def _checked_time(text: str) -> str:
+    if format_time(parse_time(text)) != text:
+        raise ValueError("a time is written otherwise")
+    return text
+
+
+Time = Annotated[str, AfterValidator(_checked_time)]
 
 
 class Contract(BaseModel):
@@ -35,7 +45,11 @@ class Artifact(Contract):
 
     @cached_property
     def _canonical(self) -> bytes:
-        return canonical_bytes(self.to_json())
+        try:
+            value = self.to_json()
+        except (ValueError, RecursionError) as exc:
+            raise ContractError("CONTRACT_JSON", found="nesting too deep", where=type(self).__name__) from exc
+        return canonical_bytes(value)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy, whose bytes are its own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from casebound.contracts.base import Artifact, Contract, Digest
+from casebound.contracts.base import Artifact, Contract, Digest, Time
 from casebound.contracts.model_call import ResponseFormat
 from casebound.contracts.plan import FrozenProtocol, FrozenRule, Offered
 
@@ -145,8 +145,8 @@ class Event(Artifact):
     format: Literal["casebound-event/v1"] = "casebound-event/v1"
     kind: Literal["blocked", "retry_pending", "review", "resumed"]
     code: str | None
-    at: str
-    retry_at: str | None
+    at: Time
+    retry_at: Time | None
     detail: str
     stage: str
     attempts: int

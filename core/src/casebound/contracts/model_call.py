@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from casebound.contracts.base import Artifact, Contract, Digest
+from casebound.contracts.base import Artifact, Contract, Digest, Time
 from casebound.contracts.findings import Finding
 
 ResponseFormat = Literal["json_schema", "json_object", "text"]
@@ -133,4 +133,4 @@ class Outcome(Artifact):
     message: str | None = None
     retryable: bool = False
     retry_after_ms: int | None = None
-    at: str
+    at: Time

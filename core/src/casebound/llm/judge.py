@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from casebound.contracts.findings import Finding
@@ -15,6 +16,7 @@ from casebound.specs import Validator
 from casebound.strict_json import JsonError, parse_json
 
 MOST_SCHEMA_ERRORS = 20
+MOST_SCHEMA_ERRORS_READ = 1000
 
 
 class Verdict:
@@ -92,18 +94,20 @@ def _validator_class() -> Any:
 def _schema_findings(value: object, schema: Mapping[str, object]) -> list[Finding]:
     if fits(value, schema):
         return []
-    errors = list(_validator_class()(schema).iter_errors(value))
-    errors = [_deepest(error) for error in errors]
-    errors.sort(key=lambda error: (json_pointer(error.absolute_path), str(error.validator)))
-    return [
-        Finding(
-            code="LLM_OUTPUT_SCHEMA",
-            path=json_pointer(error.absolute_path),
-            message=_sentence(error),
-            allowed=_accepted(error),
-        )
-        for error in errors[:MOST_SCHEMA_ERRORS]
-    ]
+    # One at a time: an error holds those of every alternative, and a reply of megabytes has as many as it has items.
+    errors = map(_deepest, islice(_validator_class()(schema).iter_errors(value), MOST_SCHEMA_ERRORS_READ))
+    found = [(json_pointer(error.absolute_path), str(error.validator), _schema_finding(error)) for error in errors]
+    found.sort(key=lambda item: item[:2])
+    return [finding for _, _, finding in found[:MOST_SCHEMA_ERRORS]]
+
+
+def _schema_finding(error: Any) -> Finding:
+    return Finding(
+        code="LLM_OUTPUT_SCHEMA",
+        path=json_pointer(error.absolute_path),
+        message=_sentence(error),
+        allowed=_accepted(error),
+    )
 
 
 def _deepest(error: Any) -> Any:

@@ -11,22 +11,27 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-Definitions: TypeAlias = Mapping[str, Any]
+Definitions: TypeAlias = Mapping[str | object, Any]
 
-_TYPES: Mapping[str, Callable[[object], bool]] = {
-    "object": lambda value: isinstance(value, dict),
-    "array": lambda value: isinstance(value, list),
-    "string": lambda value: isinstance(value, str),
-    "integer": lambda value: type(value) is int,
-    "boolean": lambda value: isinstance(value, bool),
-    "null": lambda value: value is None,
+_MANY = 8  # alternatives, above which an index pays
+_INDEXES = object()  # the key of the indexes among the definitions, which no schema can name
+
+# What `parse_json` makes of each; a value of any other class is left to `jsonschema`.
+_CLASSES: Mapping[str, type] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "null": type(None),
 }
 
 
 def fits(value: object, schema: object) -> bool:
     """Tell whether `value` surely satisfies `schema`; False means no, or that it takes `jsonschema` to tell."""
     definitions = schema.get("$defs") if isinstance(schema, dict) else None
-    return _fits(value, schema, definitions if isinstance(definitions, dict) else {})
+    known = definitions if isinstance(definitions, dict) else {}
+    return _fits(value, schema, {**known, _INDEXES: {}})
 
 
 def _fits(value: object, schema: object, definitions: Definitions) -> bool:
@@ -48,7 +53,7 @@ def _reference(value: object, target: object, _: object, definitions: Definition
 
 def _type(value: object, names: Any, *_: object) -> bool:  # noqa: ANN401  # any JSON
     if isinstance(names, str):
-        return names in _TYPES and _TYPES[names](value)
+        return type(value) is _CLASSES.get(names)
     return any(_type(value, name) for name in names)
 
 
@@ -96,6 +101,41 @@ def _contains(value: object, rule: object, schema: Mapping[str, Any], definition
     return not isinstance(value, list) or any(_fits(item, rule, definitions) for item in value)
 
 
+def _any_of(value: object, schemas: Any, _: object, definitions: Definitions) -> bool:  # noqa: ANN401  # any JSON
+    if isinstance(value, dict) and len(schemas) > _MANY:
+        schemas = _named_like(value, schemas, definitions)
+    return any(_fits(value, schema, definitions) for schema in schemas)
+
+
+def _named_like(value: Mapping[str, object], schemas: Any, definitions: Definitions) -> Any:  # noqa: ANN401  # any JSON
+    """Return the alternatives whose constant `value` has, where a key has one in each of them; else all.
+
+    The index is made once a judgment: a report that cites thousands of ids has as many alternatives and values.
+    """
+    indexes = definitions[_INDEXES]
+    if id(schemas) not in indexes:
+        indexes[id(schemas)] = _index(schemas)
+    key, by_name = indexes[id(schemas)]
+    name = value.get(key)
+    return by_name.get(name, ()) if by_name and isinstance(name, str) else schemas
+
+
+def _index(schemas: Any) -> tuple[str, Mapping[str, list[object]]]:  # noqa: ANN401  # any JSON
+    first = schemas[0].get("properties") if isinstance(schemas[0], dict) else None
+    for key in first if isinstance(first, dict) else ():
+        by_name: dict[str, list[object]] = {}
+        for schema in schemas:
+            rules = schema.get("properties") if isinstance(schema, dict) else None
+            rule = rules.get(key) if isinstance(rules, dict) else None
+            name = rule.get("const") if isinstance(rule, dict) else None
+            if not isinstance(name, str):
+                break
+            by_name.setdefault(name, []).append(schema)
+        else:
+            return key, by_name
+    return "", {}
+
+
 _KEYWORDS: Mapping[str, Callable[..., bool]] = {
     "type": _type,
     "const": lambda value, constant, *_: _equals(value, constant),
@@ -111,7 +151,7 @@ _KEYWORDS: Mapping[str, Callable[..., bool]] = {
     "minLength": lambda value, least, *_: not isinstance(value, str) or len(value) >= least,
     "maxLength": lambda value, most, *_: not isinstance(value, str) or len(value) <= most,
     "pattern": lambda value, pattern, *_: not isinstance(value, str) or re.search(pattern, value) is not None,
-    "anyOf": lambda value, schemas, _, definitions: any(_fits(value, schema, definitions) for schema in schemas),
+    "anyOf": _any_of,
     "allOf": lambda value, schemas, _, definitions: all(_fits(value, schema, definitions) for schema in schemas),
     "$ref": _reference,
     "$defs": lambda *_: True,  # what stands there counts only where it is referred to

@@ -14,7 +14,7 @@ from functools import cache
 from unicodedata import normalize
 
 from casebound.errors import SettingsError
-from casebound.text import code_point
+from casebound.text import code_point, compose
 
 # KELVIN SIGN, GREEK QUESTION MARK and GREEK VARIA fold to the last three; the others are wildcards, or escape them.
 _WIDENED_ASCII = frozenset("%_\\k;`")
@@ -25,7 +25,7 @@ def fold(text: str) -> str:
     """Return the form in which names are compared. Idempotent."""
     if text.isascii():
         return text.lower()
-    return normalize("NFC", "".join(map(_lower, normalize("NFC", text))))
+    return compose("".join(map(_lower, compose(text))))
 
 
 def _lower(character: str) -> str:

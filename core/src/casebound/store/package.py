@@ -20,6 +20,7 @@ from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
 TMP = "tmp"
+MOST_FOLDERS = 64  # that nest in a package; each one keeps a descriptor open while it is walked
 
 
 class Package:
@@ -165,6 +166,9 @@ def _walk(folder: int, way: str, root: Path) -> Iterator[tuple[str, int]]:
         if not is_folder:
             yield way + name, folder
             continue
+        if way.count("/") >= MOST_FOLDERS:
+            found = f"folders that nest more than {MOST_FOLDERS} deep"
+            raise SettingsError("PACKAGE_UNREADABLE", path=str(root / way), found=found, hint="remove them")
         below = open_below(folder, name, root, (way + name).split("/"))
         try:
             yield from _walk(below, f"{way}{name}/", root)
@@ -193,10 +197,12 @@ def _why_not(data: bytes, path: str, model: type[Artifact]) -> IntegrityError:
         return IntegrityError("STORE_VERSION", path=path, pointer="/format", found=repr(found), expected=known)
     try:
         artifact = model.from_json(value)
+        pointer = first_difference(value, parse_json(artifact.to_bytes()))
     except ValidationError as exc:
         error = exc.errors(include_url=False, include_input=False)[0]
         return IntegrityError("STORE_JSON", path=path, pointer=json_pointer(error["loc"]), found=error["msg"])
-    pointer = first_difference(value, artifact.to_json())
+    except (ContractError, RecursionError):
+        return IntegrityError("STORE_JSON", path=path, found="nesting too deep")
     return IntegrityError(
         "STORE_JSON", path=path, pointer=pointer, found="a value that is written otherwise, or missing"
     )

@@ -26,6 +26,7 @@ from casebound.store.folders import Folders
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not keep a reader waiting
 _NOT_A_FILE = (errno.ELOOP, errno.ENXIO)
+MOST_BYTES = 1 << 30  # of one file in a workspace; a hole of a terabyte costs its author nothing
 _TEMPORARY = re.compile(r"[0-9a-f]{32}")
 
 
@@ -85,7 +86,8 @@ def read_at(folder: int, name: str, shown: str) -> bytes:
     """Return the bytes of file `name` in the open `folder`.
 
     Raises:
-        SettingsError: it is a link, or something else that is no file (`WORKSPACE_LINK`).
+        SettingsError: it is a link, or something else that is no file (`WORKSPACE_LINK`), or larger than any that is
+            written (`PACKAGE_UNREADABLE`).
         OSError: it cannot be read.
     """
     try:
@@ -98,6 +100,10 @@ def read_at(folder: int, name: str, shown: str) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise SettingsError("WORKSPACE_LINK", path=shown, found="something that is no file")
+        if status.st_size > MOST_BYTES:
+            raise SettingsError(
+                "PACKAGE_UNREADABLE", path=shown, found=f"{status.st_size} bytes", hint=f"no file has over {MOST_BYTES}"
+            )
         parts = []
         while part := os.read(descriptor, status.st_size + 1):
             parts.append(part)

@@ -130,6 +130,12 @@ def _judge_again(
     evidence.expect(path, "/findings", outcome.findings, verdict.findings)
     evidence.expect(path, "/code", outcome.code, verdict.findings[0].code if verdict.findings else None)
     evidence.expect(path, "/kind", outcome.kind, "invalid" if verdict.findings else "accepted")
+    for pointer, found, expected in (
+        ("/message", outcome.message, None),
+        ("/retryable", outcome.retryable, False),
+        ("/retry_after_ms", outcome.retry_after_ms, None),
+    ):
+        evidence.expect(path, pointer, found, expected)  # these belong to errors of the provider
     if outcome.kind == "accepted" and verdict.value is None:
         raise Stop
     return verdict.value

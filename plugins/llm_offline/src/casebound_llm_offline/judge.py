@@ -19,6 +19,7 @@ from casebound_llm_offline.lexicon import (
     PERSONAL,
     STOP_WORDS,
 )
+from casebound_llm_offline.machine import machine_weight
 from casebound_llm_offline.match import EXACT, PART, TYPO, Text
 from casebound_llm_offline.text import HAN, is_lower, languages, tokens
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MARGIN = 0.45  # how much better one type must fit than the next, where several types share a name
 DETERMINERS = ARTICLES | INDEFINITE | {"that", "this", "some", "any", "those", "these"}
+QUOTES = ("``", '""', "''", "“”", "„“", "„”", "‘’", "«»", "「」", "『』", "【】", "《》", "[]")
 VERBAL = ("ed", "ing", "ly")
 
 
@@ -141,6 +143,8 @@ def _stands_alone(place: Found) -> bool:
 
 def _is_meant(place: Found, fits: dict[str, float], level: int, style: Style) -> bool:
     """Tell whether the place reads like a name and not like a common word or a mere location."""
+    if level == EXACT and _is_set_apart(place):
+        return True
     label = max(place.around.clue(kind) for kind in fits) >= LABEL * 0.6
     words = [token for token in tokens(place.shown) if token.key not in CONNECTORS and token.key not in ARTICLES]
     if HAN.search(place.shown):
@@ -157,6 +161,12 @@ def _is_meant(place: Found, fits: dict[str, float], level: int, style: Style) ->
     if len(words) > 1:
         return any(word.upper for word in words) or label
     return _is_single_meant(place, words[0].key, before, label, level, style)
+
+
+def _is_set_apart(place: Found) -> bool:
+    """Tell whether the place has the shape of a machine's name, or quotation marks around it."""
+    marks = place.around.left[-1:], place.around.right[:1]
+    return machine_weight(place.shown) > 0.0 or (all(marks) and marks[0] + marks[1] in QUOTES)
 
 
 def _is_located(before: list[str]) -> bool:

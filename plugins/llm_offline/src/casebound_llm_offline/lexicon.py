@@ -129,6 +129,30 @@ COMMON_WORDS = _words(
     "журнал сервер"
 )
 
+# Days and months: they date what a report tells, and name nothing.
+CALENDAR_WORDS = _words(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
+    "september october november december montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar "
+    "märz mai juni juli oktober dezember lundi mardi mercredi jeudi vendredi samedi dimanche janvier février mars "
+    "avril juin juillet août septembre octobre novembre décembre lunes martes miércoles jueves viernes sábado domingo "
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre понедельник вторник "
+    "среда среду четверг пятница пятницу суббота субботу воскресенье"
+)
+
+# What is counted rather than named where a number follows: "level60", "phase-2".
+NUMBERED_WORDS = _words(
+    "level lvl lv tier phase step patch version ver v part day week page line chapter no nr num x rank stage round "
+    "top rc beta alpha build release covid stufe teil tag woche seite zeile niveau nivel utf sha md ipv http win"
+)
+
+# What ordinary words with a hyphen are made of: "well-known", "e-mail", "self-made", "read-only", "sign-in".
+COMPOUND_WORDS = _words(
+    "well self non pre post anti semi multi co ex re sub super ultra mid half full high low long short hard soft "
+    "real open built check sign log read write like based known made free proof wide only time term line end mail "
+    "level scale size style type way side fold friendly ready specific related aware old year day hour minute week "
+    "month one two three first second last brand ever never so called up off out in on by to"
+)
+
 # What people call the kinds of things. A catalog's entity type finds its kind through these words.
 KIND_LABELS: dict[str, frozenset[str]] = {
     "agent": _words(

@@ -9,16 +9,20 @@ Levels, best first:
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from casebound.research.fold import fold
+from casebound.text import compose
 
 from casebound_llm_offline.lexicon import ARTICLES, CONNECTORS
-from casebound_llm_offline.text import HAN, Token, loose, tokens
+from casebound_llm_offline.machine import SURE, machine_weight
+from casebound_llm_offline.text import HAN, Token, loose, tokens, unit_at
 
+_DIGITS = re.compile(r"\d+")
+_CODED = re.compile(r"(?:[._/:@]|::)(?=\w)")
 EXACT, LIKE, TYPO, PART = 3, 2, 1, 0
 MOST_PLACES = 40
 WINDOW = 70
@@ -34,7 +38,7 @@ class Text:
 
     def __init__(self, text: str) -> None:
         self.folded = fold(text)
-        composed = unicodedata.normalize("NFC", text)
+        composed = compose(text)
         self.shown = composed if len(composed) == len(self.folded) else self.folded
 
 
@@ -53,14 +57,14 @@ def places_of(text: Text, name: str, term: str) -> list[Place]:
     exact = [
         Place(at, at + len(wanted), EXACT)
         for at in _finds(text.folded, wanted)
-        if _is_whole(text.folded, at, len(wanted))
+        if _is_whole(text.folded, at, len(wanted)) and not _is_inside(text.shown, at, len(wanted))
     ]
     if not wanted:
         return []
     size = len(fold(term))
     places = set(exact)
     for at in _finds(text.folded, fold(term)):
-        place = _aligned(text.folded, wanted, at, size)
+        place = None if _is_inside(text.shown, at, size) else _aligned(text.folded, wanted, at, size)
         if place and not any(place.start < other.end and other.start < place.end for other in exact):
             places.add(place)
     least = PART if not exact else TYPO
@@ -81,6 +85,15 @@ def _is_whole(text: str, start: int, size: int) -> bool:
     left = start and text[start - 1].isalnum() and text[start].isalnum() and not HAN.match(text[start])
     right = end < len(text) and text[end].isalnum() and text[end - 1].isalnum() and not HAN.match(text[end - 1])
     return not left and not right
+
+
+def _is_inside(text: str, start: int, size: int) -> bool:
+    """Tell whether the place begins or ends inside the name of a machine, which holds no other name."""
+    begin, stop = unit_at(text, start)
+    if begin < start < stop or start + size < stop:
+        return True
+    begin, stop = unit_at(text, start + size - 1)
+    return begin < start or stop > start + size
 
 
 def _aligned(text: str, name: str, at: int, size: int) -> Place | None:
@@ -122,14 +135,23 @@ def _part(words: list[Token], around: list[Token], low: int, at: int, size: int)
     if not seen or len(seen) >= len(words):
         return None
     head = all(likeness(word.key, other.key) >= LIKE for word, other in zip(words, seen, strict=False))
-    return Place(low + seen[0].start, low + seen[-1].end, PART) if head else None
+    coded = any(machine_weight(word.text) >= SURE for word in seen)
+    return Place(low + seen[0].start, low + seen[-1].end, PART) if head and not coded else None
 
 
 @lru_cache(maxsize=8192)
 def likeness(left: str, right: str) -> int:
-    """Return `LIKE` for the same word, inflected or accented otherwise, `TYPO` for a misspelling, else -1."""
+    """Return `LIKE` for the same word, inflected or accented otherwise, `TYPO` for a misspelling, else -1.
+
+    What machines and numbers are called differs by one sign from what others are called: there only the same is alike.
+    """
     if left == right:
         return LIKE
+    if _DIGITS.findall(left) != _DIGITS.findall(right) or _CODED.search(left) or _CODED.search(right):
+        return -1
+    parts = left.split("-"), right.split("-")
+    if len(parts[0]) == len(parts[1]) > 1:
+        return min(likeness(one, two) for one, two in zip(*parts, strict=True))
     one, two = loose(left), loose(right)
     if one == two and one:
         return LIKE

@@ -1,7 +1,8 @@
 """Plan: which names to look up, in which catalogs, within the limit.
 
 Every pair of a term and a catalog gets a value: how name-like the term is, times how well the catalog's type and locale
-fit. The best pairs are the plan. A term is a slice of a source, so it is grounded by construction.
+fit. The best pairs are the plan. A term is a slice of a source, so it is grounded by construction; one that is cut
+inside a word comes after all others, and only where the limit is generous.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from casebound_llm_offline.text import HAN, is_latin, languages
 Message = dict[str, Any]
 
 MOST_SOURCES = 20  # sources that one search cites
+GENEROUS = 12  # with fewer searches, only whole words are looked up
 LEAST = 0.28  # a pair of less value is not worth a look-up
 
 
@@ -27,7 +29,7 @@ def answer(message: Message) -> dict[str, Any]:
     if not catalogs or not message["roles"]:
         return {"searches": []}
     spoken = languages([source["text"] for source in sources], LANGUAGE_WORDS)
-    terms = terms_of(message, sources, spoken)
+    terms = [term for term in terms_of(message, sources, spoken) if limit >= GENEROUS or not term.cut]
     pairs = _ranked(terms, catalogs, spoken, limit)
     leading = _leading([pair[1] for pair in pairs[:limit]])
     searches: list[dict[str, Any]] = []
@@ -89,7 +91,7 @@ def _ranked(
         for rank, (value, catalog) in enumerate(valued):
             pairs.append((value * (1.0 - step * min(rank, 4)), term, catalog))
     pairs = [pair for pair in pairs if pair[0] >= LEAST]
-    pairs.sort(key=lambda pair: (-round(pair[0], 6), pair[1].order, pair[2]["name"]))
+    pairs.sort(key=lambda pair: (pair[1].cut, -round(pair[0], 6), pair[1].order, pair[2]["name"]))
     return pairs
 
 

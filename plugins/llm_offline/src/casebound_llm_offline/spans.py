@@ -2,7 +2,7 @@
 
 A span is a slice of its source, never changed. What makes one: runs of words in upper case with their connecting words,
 quoted and bracketed text, parts of runs, upper-case words with the word that follows (for languages that write only the
-first word of a name in upper case), and stretches of Han script between function characters.
+first word of a name in upper case), names that machines have, and stretches of Han script between function characters.
 """
 
 from __future__ import annotations
@@ -22,18 +22,24 @@ from casebound_llm_offline.lexicon import (
     INDEFINITE,
     LOCATIVE,
     PERSONAL,
+    POSSESSIVE,
     STOP_WORDS,
 )
-from casebound_llm_offline.text import HAN, Token, tokens
+from casebound_llm_offline.machine import FAINT, SURE, is_value, machine_weight
+from casebound_llm_offline.text import HAN, Token, bare, tokens
 
 MAX_NAME = 60
 MAX_WORDS = 10
 QUOTED = re.compile(
     r"\"([^\"\n]{2,60})\"|“([^”\n]{2,60})”|„([^“”\n]{2,60})[“”]|«\s?([^»\n]{2,60}?)\s?»|\[([^\]\n]{2,60})\]"
     r"|「([^」\n]{2,60})」|『([^』\n]{2,60})』|【([^】\n]{2,60})】|《([^》\n]{2,60})》|`([^`\n]{2,60})`"
+    r"|(?<![\w'])'([^'\n]{2,60})'(?![\w'])|(?<!\w)‘([^’\n]{2,60})’(?!\w)"
 )
 _INNER_GAP = frozenset(" \u00a0\"“”«»'")
 _GENITIVE = "的"
+_OWNED = re.compile(r"['’]s?$")
+_BEFORE_PATH = frozenset("/\\~-@")
+_AFTER_PATH = frozenset("/\\")
 _HAN_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff·]{2,}")
 
 
@@ -46,6 +52,7 @@ class Span:
         text: the slice.
         weight: how name-like it is, 0 to 1.
         quoted: whether it stands in quotation marks or brackets.
+        cut: whether it is not whole words of the text: a last resort, for names that are written otherwise there.
     """
 
     start: int
@@ -53,6 +60,7 @@ class Span:
     text: str
     weight: float
     quoted: bool = False
+    cut: bool = False
 
 
 def spans_of(text: str, limit: int, first_upper: bool = False) -> Iterator[Span]:
@@ -69,6 +77,7 @@ def spans_of(text: str, limit: int, first_upper: bool = False) -> Iterator[Span]
         if HAN.match(token.text):
             yield from _han(text, token)
             continue
+        yield from _machine(text, token)
         if words and not _joins(text, words[-1], token):
             yield from _runs(text, words, first_upper)
             words = []
@@ -88,9 +97,25 @@ def _quoted(text: str, limit: int) -> Iterator[Span]:
     for match in QUOTED.finditer(text, 0, min(limit, len(text))):
         group = match.lastindex or 0
         inner = match.group(group)
-        if inner.strip() and any(char.isalpha() for char in inner):
-            weight = 0.95 if inner[0].isupper() or HAN.match(inner) else 0.6
+        if inner.strip() and not is_value(inner.strip()):
+            named = inner[0].isupper() or HAN.match(inner) or machine_weight(inner) > FAINT
+            weight = 0.95 if named else 0.8 if text[match.start()] == "`" else 0.6
             yield Span(match.start(group), match.end(group), inner, weight, True)
+
+
+def _machine(text: str, token: Token) -> Iterator[Span]:
+    """Yield the name of a machine, and what it names after a word with a colon (`host:db01`)."""
+    start = token.end - len(bare(token.key)) if len(token.key) == len(token.text) else token.start
+    name = _OWNED.sub("", text[start : token.end])
+    weight = machine_weight(name)
+    if weight <= 0.0:
+        return
+    if text[start - 1 : start] in _BEFORE_PATH or text[start + len(name) : start + len(name) + 1] in _AFTER_PATH:
+        weight = min(weight, FAINT)
+    yield Span(start, start + len(name), name, weight)
+    tail = name.rpartition(":")[2]
+    if tail != name and machine_weight(tail) > FAINT:
+        yield Span(start + len(name) - len(tail), start + len(name), tail, weight * 0.95)
 
 
 # --- scripts with upper case ----------------------------------------------------------------------------------------
@@ -149,7 +174,7 @@ def _is_opening(token: Token, left: int) -> bool:
     """Tell whether a sentence's first word is no part of the name that follows it."""
     if token.key in ARTICLES:
         return left > 2
-    return token.key in STOP_WORDS
+    return token.key in STOP_WORDS or token.key in POSSESSIVE
 
 
 def _seam(words: list[Token], begin: int, end: int) -> int | None:
@@ -193,7 +218,7 @@ def _parts(words: list[Token], begin: int, end: int) -> Iterator[tuple[int, int,
 def _continued(text: str, words: list[Token], start: int, end: int) -> Iterator[Span]:
     """Yield a run with the lower-case words that follow it, for names whose later words are written so."""
     begin = start
-    while begin < end and words[begin].initial and words[begin].key in STOP_WORDS:
+    while begin < end and words[begin].initial and _is_opening(words[begin], 3):
         begin += 1
     if begin == end or end == len(words) or words[begin].key in COMMON_WORDS:
         return
@@ -204,7 +229,12 @@ def _continued(text: str, words: list[Token], start: int, end: int) -> Iterator[
         while stop < len(words) and words[stop].key in CONNECTORS and not words[stop].upper and stop - end < 4:
             stop += 1
             weight *= 0.85
-        if stop >= len(words) or not words[stop].text[0].isalpha() or words[stop].end - words[begin].start > MAX_NAME:
+        if (
+            stop >= len(words)
+            or not words[stop].text[0].isalpha()
+            or machine_weight(words[stop].text) >= SURE
+            or words[stop].end - words[begin].start > MAX_NAME
+        ):
             return
         if words[stop].key in STOP_WORDS and not words[stop].upper:
             weight *= 0.7
@@ -294,5 +324,5 @@ def _han_ends(text: str, start: int, end: int, weight: float) -> Iterator[Span]:
         yield Span(start, end, text[start:end], weight - (0.15 if size == 2 else 0.0))
     if size >= 5 and _GENITIVE not in text[start:end]:
         head = 3 if size < 7 else 4
-        yield Span(start, start + head, text[start : start + head], weight - 0.1)
-        yield Span(end - head, end, text[end - head : end], weight - 0.2)
+        yield Span(start, start + head, text[start : start + head], weight - 0.1, cut=True)
+        yield Span(end - head, end, text[end - head : end], weight - 0.2, cut=True)

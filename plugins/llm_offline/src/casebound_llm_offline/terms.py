@@ -1,7 +1,7 @@
 """Terms: the texts of a report that are worth a look-up, each with how much speaks for it.
 
-A term is a slice of a source. A name is also found by its beginning or by one of its words, which helps where the
-report inflects or misspells it.
+A term is a slice of a source, of whole words. A name is also found by one of its words, which helps where the report
+misspells it, and as a last resort without an ending that inflects it: such a term is `cut`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from casebound.research.fold import fold
 
 from casebound_llm_offline.kinds import Context, labels_of
 from casebound_llm_offline.lexicon import AND_WORDS, ARTICLES, COMMON_WORDS, CONNECTORS, CUES_BEFORE, STOP_WORDS
+from casebound_llm_offline.machine import SURE, is_value, machine_weight
 from casebound_llm_offline.roles import is_giver
 from casebound_llm_offline.spans import Span, spans_of
 from casebound_llm_offline.text import HAN, Token, bare, is_lower, loose, tokens
 
 _IRREGULAR = re.compile(r"[œæßŒÆẞёЁ’‘ʼ‐‑–—…]")
-_PIECE = re.compile(r"[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…](?:[^œæßŒÆẞёЁ’‘ʼ‐‑–—…]*[^\sœæßŒÆẞёЁ’‘ʼ‐‑–—…])?")
+_PIECE = re.compile(r"\w+")
 _CUES = frozenset[str]().union(*CUES_BEFORE.values())
 SCAN = 200_000  # code points that are searched for names; the searches are spent long before
 MOST_PLACES = 6  # places of one term that are looked at
@@ -41,6 +42,7 @@ class Term:
         quoted: whether it stands in quotation marks or brackets somewhere.
         settled: types of cited entities whose name holds the term.
         giver: 1 where the text around says that it gives, sends or reports something.
+        cut: whether it nowhere stands as whole words.
     """
 
     text: str
@@ -53,6 +55,7 @@ class Term:
     seen: int = 0
     quoted: bool = False
     settled: set[str] = field(default_factory=set)
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,40 +114,57 @@ def _variants(text: str, span: Span, labels: frozenset[str]) -> list[Span]:
         start = span.start + words[skip].start
         span = Span(start, span.end, text[start : span.end], max(span.weight, 0.8))
         words = list(tokens(span.text))
-    spans = [span, *_regular(span)]
+    if machine_weight(span.text) >= SURE:
+        return [span]
+    spans = [span, *_regular(span, words)]
     content = [word for word in words if word.key not in CONNECTORS and word.key not in STOP_WORDS]
     if len(content) > 1:
         for word in (content[-1], content[0]):
             start, end = span.start + word.start, span.start + word.end
             spans.append(Span(start, end, text[start:end], span.weight * (0.34 if len(word.text) > 4 else 0.24)))
-    spans.extend(_shortened(text, span, words, content))
+    spans.extend(_uninflected(text, span, words, content))
     return spans
 
 
-def _regular(span: Span) -> list[Span]:
-    """Return the longest part without letters and marks that are written in two ways, where there are any."""
+def _regular(span: Span, words: list[Token]) -> list[Span]:
+    """Return the longest parts without letters and marks that are written in two ways, where there are any."""
     if not _IRREGULAR.search(span.text):
         return []
-    part = max(_PIECE.finditer(span.text), key=lambda match: len(match.group()), default=None)
-    if part is None or len(part.group()) < 4:
+    return [*_longest(span, words, cut=False), *_longest(span, list(_PIECE.finditer(span.text)), cut=True)]
+
+
+def _longest(span: Span, pieces: list[Token] | list[re.Match[str]], cut: bool) -> list[Span]:
+    """Return the longest stretch of neighbouring pieces that are written in one way only."""
+    best = (0, 0)
+    start = None
+    for piece in pieces:
+        left, right = (piece.start, piece.end) if isinstance(piece, Token) else piece.span()
+        if _IRREGULAR.search(span.text, left, right):
+            start = None
+            continue
+        if start is None or _IRREGULAR.search(span.text, start, right):
+            start = left
+        best = max(best, (start, right), key=lambda place: place[1] - place[0])
+    left, right = best
+    if right - left < 4:
         return []
-    return [Span(span.start + part.start(), span.start + part.end(), part.group(), span.weight * 0.9)]
+    return [Span(span.start + left, span.start + right, span.text[left:right], span.weight * 0.9, cut=cut)]
 
 
-def _shortened(text: str, span: Span, words: list[Token], content: list[Token]) -> list[Span]:
-    """Return the beginning of a name whose end may be inflected or misspelt."""
+def _uninflected(text: str, span: Span, words: list[Token], content: list[Token]) -> list[Span]:
+    """Return a name without the last letter of its last word, where that may be an inflection."""
     last = words[-1] if words else None
-    if last is None or HAN.match(last.text):
+    if last is None or HAN.match(last.text) or last.end != len(span.text) or machine_weight(last.text) >= SURE:
         return []
-    cuts: list[tuple[int, float]] = []
-    if len(content) > 1 and len(content[1].text) > 5:
-        cuts.append((content[1].start + 4, 0.4))
-    if len(last.text) >= 5 and (last.key.endswith(("s", "n", "e")) or not last.text.isascii()):
-        certain = len(content) == 1 and len(last.text) > 8 and last.key.endswith(("s", "n"))
-        inflected = len(content) == 1 and last.key[-1] in "аеиоуыьйяюієї"
-        cuts.append((last.end - 1, 0.85 if inflected else 0.65 if certain else 0.4))
-    ends = [(span.start + cut, factor) for cut, factor in cuts if text[span.start + cut - 1] not in "'’-"]
-    return [Span(span.start, end, text[span.start : end], span.weight * factor) for end, factor in ends]
+    if len(last.text) < 5 or not (last.key.endswith(("s", "n", "e")) or not last.text.isascii()):
+        return []
+    certain = len(content) == 1 and len(last.text) > 8 and last.key.endswith(("s", "n"))
+    inflected = len(content) == 1 and last.key[-1] in "аеиоуыьйяюієї"
+    factor = 0.85 if inflected else 0.65 if certain else 0.4
+    end = span.end - 1
+    if text[end - 1] in "'’-":
+        return []
+    return [Span(span.start, end, text[span.start : end], span.weight * factor, cut=True)]
 
 
 def _lower(text: str, labels: frozenset[str], limit: int) -> Iterator[Span]:
@@ -153,7 +173,10 @@ def _lower(text: str, labels: frozenset[str], limit: int) -> Iterator[Span]:
     run: list[Token] = []
     trust = 0.0  # how much the words before speak for a name
     for token in tokens(text, limit):
-        if HAN.match(token.text):
+        if HAN.match(token.text) or machine_weight(token.text) >= SURE:
+            if run:
+                yield from _lower_run(text, run, trust)
+            run, trust = [], 0.0
             continue
         gap = text[run[-1].end : token.start] if run else " "
         inside = bool(run) and plain and trust > 0 and token.key in CONNECTORS and token.key not in AND_WORDS
@@ -203,7 +226,9 @@ def _add(
         weight *= 0.6  # the report itself comes first
     term = found.get(key)
     if term is None:
-        term = found[key] = Term(text, weight, len(found), index, title)
+        term = found[key] = Term(text, weight, len(found), index, title, cut=span.cut)
+    if term.cut and not span.cut:  # from here on it is known by the place where it is whole
+        term.text, term.source, term.weight, term.title, term.cut = text, index, weight, title, False
     term.seen += 1
     term.quoted |= span.quoted
     term.settled.update(name.entity_type for name in inside)
@@ -219,4 +244,4 @@ def _add(
 
 
 def _is_searchable(text: str) -> bool:
-    return text.isprintable() and text == text.strip() and any(char.isalnum() for char in text)
+    return text.isprintable() and text == text.strip() and not is_value(text)

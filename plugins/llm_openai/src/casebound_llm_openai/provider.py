@@ -11,9 +11,11 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 import zlib
 from collections.abc import Generator
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import aiohttp
@@ -146,7 +148,7 @@ class OpenAIProvider:
         if len(key) < _SHORTEST_MASKED_KEY:
             return native  # a stand-in for servers without keys; masking it would damage the text of replies
         headers = {name: value.replace(key, _MASK.decode()) for name, value in native.headers.items()}
-        return NativeReply(native.status, native.body.replace(key.encode(), _MASK), headers, native.duration_ms)
+        return NativeReply(native.status, _spellings(key).sub(_MASK, native.body), headers, native.duration_ms)
 
 
 class _KeyAuth(httpx.Auth):
@@ -160,6 +162,13 @@ class _KeyAuth(httpx.Auth):
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         request.headers[self._header] = self._prefix + self._key.reveal()
         yield request
+
+
+@cache
+def _spellings(key: str) -> re.Pattern[bytes]:
+    """Return what finds a key as it is, as JSON escapes it (a backslash, or `u002f` behind one), and as a URL does."""
+    signs = (rf"(?:\\?{re.escape(sign)}|\\u00(?i:{ord(sign):02x})|%(?i:{ord(sign):02x}))" for sign in key)
+    return re.compile("".join(signs).encode())
 
 
 def _resolve_key(settings: OpenAISettings) -> Secret | None:
