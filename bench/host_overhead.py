@@ -10,13 +10,13 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from pathlib import Path
 
 from casebound.api import Project
-from casebound.contracts.model_call import ModelRequest, NativeReply
+from casebound.contracts.model_call import ModelRequest
 from casebound.store import Package
-from casebound.testing.scripted import ScriptedProvider
+from casebound.testing.inventory_model import InventoryModel, message_of, plan_reply
 
 CASES = 40
 SETTINGS = """\
@@ -40,63 +40,16 @@ provider = "offline"
 """
 
 
-class Instant(ScriptedProvider):
-    """Answers every stage from its request, at once."""
+class Instant(InventoryModel):
+    """Answers every stage validly from its request, at once; plans a search for each of the four hosts of a report."""
 
-    def __init__(self) -> None:
-        super().__init__({})
-
-    async def send(self, request: ModelRequest) -> NativeReply:
-        """Answer."""
-        user = json.loads(request.user)
-        answer = {"plan": plan, "assessment": assessment, "interpretation": interpretation}[request.stage](user)
-        self._left[request.stage] = deque([answer])
-        return await super().send(request)
-
-
-def plan(user: dict) -> dict:
-    """Search the four hosts that the report names."""
-    source = user["sources"][1]
-    names = [word.strip(".,") for word in source["text"].split() if word.startswith("node-")][:4]
-    search = {"catalog": "inventory.host", "role": "affected_subject", "source_ids": [source["id"]], "reason": "named"}
-    return {"searches": [{**search, "term": name} for name in names]}
-
-
-def assessment(user: dict) -> dict:
-    """Select the only row of each search."""
-    return {
-        "resolutions": [
-            {
-                "search_index": table["search_index"],
-                "status": "selected",
-                "entity": {"type": table["entity_type"], "id": table["rows"][0][0]},
-                "role": table["role"],
-                "reason": "the only row",
-                "source_ids": [table["capture"], table["mentions"][0]],
-            }
-            for table in user["candidates"]
-        ]
-    }
-
-
-def interpretation(user: dict) -> dict:
-    """Retain what was selected."""
-    said = {"text": "The backup failed.", "source_ids": [user["sources"][0]["id"]]}
-    entities = [
-        {"entity_id": entity["id"], "reason": "named", "source_ids": [entity["mentions"][0], entity["id"]]}
-        for entity in user["entities"]
-    ]
-    return {
-        "summary": said,
-        "observed_behavior": [said],
-        "expected_behavior": [],
-        "behavior_gap": None,
-        "first_known_divergence": None,
-        "described_behavior": [],
-        "provisional_behavior_gap": None,
-        "relevant_entities": entities,
-        "unknowns": [],
-    }
+    def answer(self, request: ModelRequest) -> dict[str, object]:
+        """Return the answer to `request`."""
+        if request.stage != "plan":
+            return super().answer(request)
+        message = message_of(request)
+        names = [word.strip(".,;") for word in message["sources"][1]["text"].split() if word.startswith("node-")]
+        return plan_reply(message, [("inventory.host", name, "affected_subject") for name in names[:4]])
 
 
 def prepare(folder: Path, cases: int) -> list[Path]:

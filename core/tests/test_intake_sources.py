@@ -1,9 +1,11 @@
+from itertools import pairwise
+
 import pytest
 from casebound.contracts.case import Expectation, Report
 from casebound.intake.blocks import is_visible, split_markdown, split_text
 from casebound.intake.build import freeze_build
 from casebound.intake.headings import derive_builtin_headings
-from casebound.intake.sources import derive_fields, derive_sources
+from casebound.intake.sources import MOST_PIECES, derive_fields, derive_sources
 from casebound.testing.text import INVISIBLES, LINE_ENDS, SEPARATORS, ugly_lines, ugly_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -364,3 +366,15 @@ def test_what_follows_a_report_never_changes_what_stands_before(first, second):
     before = split_markdown(first + "\n\n", "observation", HEADINGS)
     after = split_markdown(first + "\n\n" + second, "observation", HEADINGS)
     assert after[: len(before)] == before
+
+
+def test_a_field_of_very_many_pieces_gets_coarser_ones_and_loses_nothing():
+    """A million one-letter lines are a hundred thousand sources at most; every letter stands in one of them."""
+    body = "\n\n".join("a" for _ in range(250_000)) + "\n\n## Expected behavior\n\nb"
+    report = Report(body=body)
+    sources = derive_sources(report, freeze_build(()))
+    assert len(sources) <= MOST_PIECES + 2
+    covered = sum(body[source.start : source.end].count("a") for source in sources)
+    assert covered == 250_000
+    assert [body[source.start : source.end] for source in sources if source.kind == "expectation"] == ["b"]
+    assert all(one.end <= other.start for one, other in pairwise(sources))

@@ -8,15 +8,20 @@ Rules:
   is the reporter's statement about what happens and what should.
 - An expectation in the body is the `tester_declaration` of whoever wrote the report.
 - HTML comments are `markup` in every field but the title, which is plain text.
+- A field of more than `MOST_PIECES` pieces (a pasted table, a million one-letter lines) gets coarser ones: neighbours
+  of one kind are taken together, as evenly as that goes. Nothing is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from casebound.contracts.aliases import alias
 from casebound.contracts.case import Build, Expectation, Fields, Provenance, Report, Source
 from casebound.intake.blocks import Piece, is_visible, split_markdown, split_text
+
+MOST_PIECES = 100_000
 
 
 def derive_fields(report: Report) -> Fields:
@@ -57,11 +62,23 @@ def _pieces(report: Report, build: Build) -> Iterator[tuple[str, Piece, Expectat
     if is_visible(title, 0, len(title)):
         start = len(title) - len(title.lstrip())
         yield "title", Piece("title", start, len(title.rstrip())), None
-    for piece in split(report.body, "observation", build.headings):
+    for piece in _coarse(split(report.body, "observation", build.headings)):
         yield "body", piece, None
     for number, comment in enumerate(report.comments):
-        for piece in split(comment, "comment", {}):
+        for piece in _coarse(split(comment, "comment", {})):
             yield f"comments[{number}]", piece, None
     for number, declared in enumerate(report.expectations):
-        for piece in split(declared.text, "expectation", {}):
+        for piece in _coarse(split(declared.text, "expectation", {})):
             yield f"expectations[{number}]", piece, declared
+
+
+def _coarse(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    together = -(-len(pieces) // MOST_PIECES)
+    if together <= 1:
+        yield from pieces
+        return
+    for kind, neighbours in groupby(pieces, key=lambda piece: piece.kind):
+        run = list(neighbours)
+        for place in range(0, len(run), together):
+            part = run[place : place + together]
+            yield Piece(kind, part[0].start, part[-1].end)

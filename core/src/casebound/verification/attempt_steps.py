@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from casebound.contracts.interpretation import Feedback, StagePolicy
-from casebound.contracts.model_call import ModelReply, NativeRecord, Outcome
+from casebound.contracts.model_call import ModelReply, ModelRequest, NativeRecord, Outcome
 from casebound.llm.attempts import NATIVE, NATIVE_BODY, OUTCOME, REPLY, REQUEST, Attempt
 from casebound.llm.judge import judge
 from casebound.llm.stage import derive_feedback, derive_request
@@ -45,12 +45,11 @@ def verify_stage(
         if accepted is not None:
             evidence.note("VERIFY_EXTRA", files.path(number, REQUEST), "an attempt after the accepted one")
         feedback = _feedback(evidence, files, protocol, context, before, number) or feedback
-        evidence.compare(
-            files.path(number, REQUEST), derive_request(policy, protocol, context, feedback, before, number)
-        )
+        request = derive_request(policy, protocol, context, feedback, before, number)
+        evidence.compare(files.path(number, REQUEST), request)
         outcome = _outcome(evidence, files, number)
         if outcome is not None and outcome.kind in DECIDED:
-            accepted = _judge_again(evidence, files, number, outcome, protocol, rules, context)
+            accepted = _judge_again(evidence, files, outcome, request, rules, context)
         before.append(Attempt(number, outcome))
     if before and evidence.has(revision.feedback(policy.stage, before[-1].number + 1)):
         _feedback(evidence, files, protocol, context, before, before[-1].number + 1)  # its request is still to come
@@ -118,15 +117,14 @@ def _outcome(evidence: Evidence, files: _Files, number: int) -> Outcome | None:
 def _judge_again(
     evidence: Evidence,
     files: _Files,
-    number: int,
     outcome: Outcome,
-    protocol: PromptProtocol,
+    request: ModelRequest,
     rules: Sequence[Validator],
     context: Mapping[str, object],
 ) -> dict[str, object] | None:
-    reply = evidence.load(files.path(number, REPLY), ModelReply)
-    verdict = judge(reply, protocol.response_schema(context), rules, context)
-    path = files.path(number, OUTCOME)
+    reply = evidence.load(files.path(request.attempt, REPLY), ModelReply)
+    verdict = judge(reply, request.response_schema, rules, context)
+    path = files.path(request.attempt, OUTCOME)
     evidence.expect(path, "/findings", outcome.findings, verdict.findings)
     evidence.expect(path, "/code", outcome.code, verdict.findings[0].code if verdict.findings else None)
     evidence.expect(path, "/kind", outcome.kind, "invalid" if verdict.findings else "accepted")

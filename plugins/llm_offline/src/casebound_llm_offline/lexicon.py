@@ -59,7 +59,7 @@ STOP_WORDS = (
         "title report normal new old big small great good bad wrong right missing broken bugged place killed "
         "kill talk talked speak accept accepted complete completed finish finished waited stood pulled works "
         "working tested test needs need once twice quite rather half everybody people guys server i'm i've "
-        "i'd it's he's she's that's there's they're we're you're let's"
+        "named called i'd it's he's she's that's there's they're we're you're let's"
     )
     | _words(
         "ich du er sie wir ihr mich dich ihn uns euch mir dir ihm ihnen mein meine meinen meinem meiner dein "
@@ -126,7 +126,7 @@ COMMON_WORDS = _words(
     "charakter charaktere quelle quellen inhalt mann frau leute händler quête quêtes objet objets joueur groupe "
     "niveau ville journal carte monde coffre porte misión misiones objeto jugador grupo nivel ciudad mapa mundo "
     "cofre puerta задание задания квест предмет игрок группа уровень город карта мир сундук дверь нпс моб титул "
-    "журнал сервер"
+    "журнал сервер uhr"
 )
 
 # Days and months: they date what a report tells, and name nothing.
@@ -136,7 +136,8 @@ CALENDAR_WORDS = _words(
     "märz mai juni juli oktober dezember lundi mardi mercredi jeudi vendredi samedi dimanche janvier février mars "
     "avril juin juillet août septembre octobre novembre décembre lunes martes miércoles jueves viernes sábado domingo "
     "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre понедельник вторник "
-    "среда среду четверг пятница пятницу суббота субботу воскресенье"
+    "среда среду четверг пятница пятницу суббота субботу воскресенье "
+    "feb apr jul aug sep sept oct nov dec okt dez mon tue wed thu fri"
 )
 
 # What is counted rather than named where a number follows: "level60", "phase-2".

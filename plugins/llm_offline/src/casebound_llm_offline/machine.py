@@ -1,4 +1,4 @@
-"""Names that machines and their keepers write: `db01.example.net`, `web-front-1`, `nightly_backup`, `svc/billing`, `PAY-2041`.
+"""Names of machines and services: `db01.example.net`, `web-front-1`, `nightly_backup`, `svc/billing`, `PAY-2041`.
 
 Such a name is one word, whatever marks stand in it: no part of it is a name of its own. What only measures or dates
 (numbers, versions, times, dates, addresses of pages) names nothing.

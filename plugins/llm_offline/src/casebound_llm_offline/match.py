@@ -82,9 +82,13 @@ def _finds(text: str, part: str) -> Iterator[int]:
 
 def _is_whole(text: str, start: int, size: int) -> bool:
     end = start + size
-    left = start and text[start - 1].isalnum() and text[start].isalnum() and not HAN.match(text[start])
-    right = end < len(text) and text[end].isalnum() and text[end - 1].isalnum() and not HAN.match(text[end - 1])
+    left = start and _is_one_word(text[start - 1], text[start])
+    right = end < len(text) and _is_one_word(text[end - 1], text[end])
     return not left and not right
+
+
+def _is_one_word(left: str, right: str) -> bool:
+    return left.isalnum() and right.isalnum() and not HAN.match(left) and not HAN.match(right)
 
 
 def _is_inside(text: str, start: int, size: int) -> bool:

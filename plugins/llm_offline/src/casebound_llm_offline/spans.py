@@ -142,7 +142,13 @@ def _run_end(words: list[Token], start: int) -> int:
         ahead = end
         while ahead < len(words) and ahead - end < 3 and words[ahead].key in CONNECTORS and not words[ahead].upper:
             ahead += 1
-        if ahead == len(words) or not (
+        coded = (
+            machine_weight(words[end - 1].text) >= SURE
+            or machine_weight(words[min(ahead, len(words) - 1)].text) >= SURE
+        )
+        if ahead == len(words) or (coded and ahead > end):
+            break
+        if not (
             words[ahead].upper or (words[ahead].text[0].isdigit() and words[ahead].text.isalnum() and ahead == end)
         ):
             break
@@ -221,6 +227,8 @@ def _continued(text: str, words: list[Token], start: int, end: int) -> Iterator[
     while begin < end and words[begin].initial and _is_opening(words[begin], 3):
         begin += 1
     if begin == end or end == len(words) or words[begin].key in COMMON_WORDS:
+        return
+    if end - begin == 1 and machine_weight(words[begin].text) >= SURE:
         return
     weight = 0.62 if words[begin].initial else 0.8
     vague = words[begin].key in STOP_WORDS or len(words[begin].text) < 5

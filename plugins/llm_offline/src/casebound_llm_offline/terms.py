@@ -106,6 +106,8 @@ def terms_of(message: dict[str, Any], sources: list[dict[str, Any]], spoken: dic
 
 def _variants(text: str, span: Span, labels: frozenset[str]) -> list[Span]:
     """Return the span without leading words for its type, and weaker spans that find misspelt or inflected names."""
+    if span.text.partition(":")[0].lower() in labels and machine_weight(span.text) > 0.0:
+        return []  # `host:db01`: what follows is a span of its own
     words = list(tokens(span.text))
     skip = 0
     while skip < len(words) - 1 and bare(words[skip].key) in labels:
@@ -121,7 +123,9 @@ def _variants(text: str, span: Span, labels: frozenset[str]) -> list[Span]:
     if len(content) > 1:
         for word in (content[-1], content[0]):
             start, end = span.start + word.start, span.start + word.end
-            spans.append(Span(start, end, text[start:end], span.weight * (0.34 if len(word.text) > 4 else 0.24)))
+            spans.append(
+                Span(start, end, text[start:end], span.weight * (0.34 if len(word.text) > 4 else 0.24), cut=span.quoted)
+            )
     spans.extend(_uninflected(text, span, words, content))
     return spans
 
@@ -184,7 +188,7 @@ def _lower(text: str, labels: frozenset[str], limit: int) -> Iterator[Span]:
         if run and (stops or gap.strip(' :"') or len(run) > 5):
             yield from _lower_run(text, run, trust)
             run, trust = [], 0.0
-        if not stops and not token.upper and (plain or trust or run):
+        if not stops and not token.upper and (run or ((plain or trust) and not is_value(token.text))):
             run.append(token)
         elif token.key in labels:
             trust = 0.8 if plain or text[token.end : token.end + 1] == ":" else 0.4
@@ -205,7 +209,7 @@ def _lower_run(text: str, run: list[Token], labelled: float) -> Iterator[Span]:
     if labelled and len(run) > 2:
         yield Span(start, run[1].end, text[start : run[1].end], labelled * 0.8)
     for word in run:
-        odd = 0.15 if "'" in word.text or "-" in word.text else 0.0
+        odd = 0.15 if "'" in word.text or machine_weight(word.text) > 0.0 else 0.0
         if len(word.text) >= 5 and not word.key.endswith(("ed", "ing", "ly")):
             yield Span(word.start, word.end, word.text, 0.3 + odd)
 
@@ -244,4 +248,4 @@ def _add(
 
 
 def _is_searchable(text: str) -> bool:
-    return text.isprintable() and text == text.strip() and not is_value(text)
+    return text.isprintable() and text == text.strip() and "://" not in text and not is_value(text)

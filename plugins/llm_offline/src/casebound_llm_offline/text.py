@@ -75,6 +75,11 @@ def _places(text: str, end: int) -> Iterator[tuple[int, int]]:
     full_until = core_until = 0  # how far the compound that is not one name reaches
     while word := TOKEN.search(text, at, end):
         begin = max(at, word.start() - (text[word.start() - 1 : word.start()] == "_"))
+        other = _CORE.search(text, *word.span()) if HAN.match(word.group()) else None
+        if other and machine_weight((_CORE.match(text, other.start(), end) or other).group()) > 0.0:
+            yield word.start(), other.start()  # `主机db01.example.net`
+            at = other.start()
+            continue
         compound = None
         if begin >= core_until:
             compound = (_CORE if begin < full_until else _FULL).match(text, begin, end)
@@ -86,7 +91,8 @@ def _places(text: str, end: int) -> Iterator[tuple[int, int]]:
             at = compound.end()
             continue
         left, right = _unmarked(text, *compound.span())
-        if right > word.end() and machine_weight(text[left:right]) > 0.0:
+        whole = right > word.end() or HAN.match(text, right, word.end())
+        if whole and machine_weight(text[left:right]) > 0.0:
             yield left, right
             owned = _OWNED.match(text, right, end)
             at = owned.end() if owned else compound.end()
@@ -107,8 +113,9 @@ def unit_at(text: str, at: int) -> tuple[int, int]:
     for match in _UNIT.finditer(text, low, at + LONGEST):
         if match.start() > at:
             break
-        if match.end() > at and machine_weight(match.group()) >= SURE:
-            return match.span()
+        left, right = _unmarked(text, *match.span())
+        if right > at and machine_weight(text[left:right]) >= SURE:
+            return left, right
     return at, at
 
 
