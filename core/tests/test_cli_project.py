@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 
 import pytest
 from casebound.binding import bind
+from casebound.cli.common import print_table
+from casebound.errors import CaseboundError
 from casebound.host import build_host
 from casebound.project_start import NEUTRAL_TEXT
 from casebound.settings import load_settings
@@ -159,6 +162,37 @@ def test_doctor_names_what_is_wrong(plugins, project, old, new, name, said):
     assert failed[0]["name"] == name
     assert said in failed[0]["detail"]
     assert "hunter22@" not in done.stdout
+
+
+def test_a_failure_of_every_stage_is_told_once(plugins, project):
+    text = SETTINGS.replace('provider = "offline"', 'provider = "offline"\n[llm.offline]\nfail = true')
+    (project / "casebound.toml").write_text(text)
+    done = run_casebound(["doctor"], plugins=plugins, cwd=project)
+    assert done.stdout.count("PLUGIN_BROKEN") == 1
+    assert "FAILED  model of interpretation: the same as model of plan" in done.stdout
+
+
+def test_core_alone_says_where_a_provider_comes_from(tmp_path):
+    host = build_host(entry_points=[])
+    (tmp_path / "casebound.toml").write_text(NEUTRAL_TEXT)
+    with pytest.raises(CaseboundError) as caught:
+        bind(load_settings(tmp_path / "casebound.toml"), host)
+    assert caught.value.hint.startswith("no provider is installed")
+    root = Path(__file__).parents[2]
+    for path in re.findall(r"[\w./]+\.md|plugins/\w+", f"{caught.value.hint} {NEUTRAL_TEXT}"):
+        assert (root / path).exists(), path
+
+
+def test_no_cell_of_a_table_is_cut_on_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "inventory.a_catalog_with_a_long_name"
+    print_table(("name", "entity type", "table"), [[name, "host", "table_of_hosts_and_more"]])
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert {len(line) for line in shown.splitlines() if line.startswith("│")} == {40}
+    columns = zip(*(line.split("│")[1:4] for line in shown.splitlines() if line.startswith("│")), strict=True)
+    assert name in ["".join(cell.strip() for cell in column) for column in columns]
 
 
 def test_doctor_tells_which_tables_do_not_exist(plugins, project):

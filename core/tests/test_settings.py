@@ -160,6 +160,22 @@ def test_a_misspelt_key_gets_the_right_one_suggested(write):
     assert "max_searches" in error.allowed
 
 
+def test_words_of_the_validator_are_told_in_those_of_the_file(write):
+    error = refused(write(FULL.replace('tables = ["hosts", "services"]', 'tables = "hosts"')))
+    assert (error.pointer, error.expected) == ("database.tables", "an array")
+    error = refused(write(FULL.replace("[intake.headings]", "[intake]\nheadings = 3\n[enrichment.x]")))
+    assert "dictionary" not in str(error)
+
+
+def test_own_catalogs_below_the_name_of_the_presets_get_the_right_table_suggested(write):
+    text = FULL.replace('catalogs = ["inv.host"]\n', "").replace(
+        "entity_resolution.catalog]", "entity_resolution.catalogs]"
+    )
+    error = refused(write(text))
+    assert error.pointer == "entity_resolution.catalogs[0]"
+    assert "did you mean [[entity_resolution.catalog]]?" in error.hint
+
+
 @pytest.mark.spec("A-055")
 @pytest.mark.parametrize("field", ["name", "entity_type", "table", "id_column", "name_column", "columns"])
 def test_a_catalog_that_lacks_a_field_is_refused_by_the_fields_name(write, field):

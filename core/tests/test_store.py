@@ -145,6 +145,17 @@ def test_a_link_at_any_component_is_refused_and_nothing_is_written_behind_it(
     assert place.is_symlink()
 
 
+def test_a_file_for_a_workspace_is_told_to_be_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(SettingsError) as caught:
+        Workspace(tmp_path / "file").prepare()
+    assert (caught.value.code, caught.value.hint) == ("WORKSPACE_LINK", "name a folder")
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(SettingsError) as caught:
+        Workspace(tmp_path / "link").prepare()
+    assert caught.value.hint == "remove the link"
+
+
 @pytest.mark.parametrize("component", [*COMPONENTS[:2], *COMPONENTS[3:]])
 def test_a_link_is_not_read_through(tmp_path: Path, component: str) -> None:
     workspace = Workspace(tmp_path / "workspace")

@@ -81,6 +81,14 @@ def test_piped_text_is_plain_and_says_where_everything_is(run: Run, project: Inv
     assert "next  casebound explain INC-7" in done.stdout
 
 
+def test_several_packages_of_a_report_are_told_apart(run: Run, project: Inventory) -> None:
+    one, other = run("resolve", "report.md"), run("resolve", "report.md", "--package-id", "second")
+    assert one.stdout.startswith("report.md  interpreted")
+    assert other.stdout.startswith("report.md  package second  interpreted")
+    assert run("explain", "second").stdout.startswith("INC-7  package second  ")
+    assert run("show", "second").stdout.startswith("INC-7  package second  ")
+
+
 def test_a_finished_report_is_answered_again_without_a_call(run: Run, project: Inventory) -> None:
     first = run("resolve", "report.md", "--format", "json")
     assert calls(project.folder) == ["plan", "assessment", "interpretation"]

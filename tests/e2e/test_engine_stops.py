@@ -12,6 +12,7 @@ from casebound.api import verify
 from casebound.contracts.interpretation import HypothesisContext
 from casebound.errors import ProviderError
 from casebound.progress import latest_revision
+from casebound.render.terminal import next_step
 from casebound.testing.inventory import CATALOGS, ENRICHMENT, settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.inventory_phases import budget_left, set_budget
@@ -126,6 +127,16 @@ def test_an_unfinished_case_refuses_other_settings_and_goes_on_with_the_old_ones
 
 
 @pytest.mark.spec("A-106")
+def test_settings_that_changed_under_a_case_are_told_with_both_ways_out(inventory):
+    stop_before(inventory, "assessment")
+    inventory.configure(settings_text().replace('model = "test-model"\n', ""))
+    result = resolve(inventory, RaisingProvider())
+    assert result.code == "BINDING_CHANGED"
+    assert "stage plan asks scripted, it asked scripted test-model" in result.error
+    assert "put the settings back" in next_step(result.to_json())
+    assert "--package-id" in next_step(result.to_json())
+
+
 def test_a_database_that_changes_between_plan_and_look_up_is_refused(inventory):
     def change():
         with closing(sqlite3.connect(inventory.database)) as connection:

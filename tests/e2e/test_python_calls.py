@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import casebound
+import pytest
 from casebound.testing.inventory import write_inventory
 from casebound.testing.inventory_command import behave, install_inventory
+from casebound.testing.inventory_model import InventoryModel
 
 SCRIPT = """if True:
     import casebound, sys
@@ -31,6 +34,21 @@ def test_every_call_works_twice_in_one_process(tmp_path: Path) -> None:
         text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("wrong", [["a", "b"], None, 7])
+def test_what_is_no_path_is_told_so(tmp_path: Path, wrong: object) -> None:
+    inventory = write_inventory(tmp_path)
+    calls = [
+        lambda: casebound.verify(wrong),
+        lambda: inventory.project(InventoryModel()).resolve([wrong]),
+        lambda: inventory.project(InventoryModel()).resolve("report.md"),
+    ]
+    for call in calls:
+        with pytest.raises(casebound.CaseboundError) as caught:
+            call()
+        assert caught.value.code == "USAGE"
+    assert not inventory.workspace.exists()
 
 
 def test_no_module_has_the_name_of_a_call() -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from casebound.render.chain import Chain
 
 Path_ = str | os.PathLike[str]
+_HOW_TO_CALL = "resolve(*paths) takes each path as an argument of its own, Project.resolve a list of them"
 
 __all__ = ["Project", "Result", "Verification", "explain", "resolve", "resume", "show", "verify"]
 
@@ -117,7 +118,7 @@ class Project:
         Raises:
             SettingsError: an unknown phase, or one package id for several reports; before anything is written.
         """
-        paths = [os.fspath(report) for report in reports]
+        paths = _paths(reports)
         self._check_phase(stop_after)
         if package_id is not None and len(paths) > 1:
             raise SettingsError("USAGE", found=f"--package-id for {len(paths)} reports", expected="one report")
@@ -314,6 +315,17 @@ def _failed(result: Result, error: CaseboundError) -> Result:
     return replace(result, code=error.code, error=str(error))
 
 
+def _paths(reports: Iterable[Path_]) -> list[str]:
+    """Return paths as text. Raises `SettingsError` (`USAGE`) for what is none."""
+    if isinstance(reports, str | bytes | os.PathLike):
+        raise SettingsError("USAGE", found="a single path", expected="a list of paths", hint=_HOW_TO_CALL)
+    found = list(reports)
+    for report in found:
+        if not isinstance(report, str | os.PathLike):
+            raise SettingsError("USAGE", found=f"a {type(report).__name__}", expected="a path", hint=_HOW_TO_CALL)
+    return [os.fsdecode(report) for report in found]
+
+
 def _refuse_unsupported(settings: Settings) -> None:
     """Refuse settings that this release reads but does not honour yet: silence would be a lie."""
     later = {
@@ -395,6 +407,10 @@ def verify(package: Path_, *, host: Host | None = None) -> Verification:
         host: the plugins to use; None: all that are installed.
 
     Raises:
-        SettingsError: `PACKAGE_UNREADABLE`.
+        SettingsError: `PACKAGE_UNREADABLE`; `USAGE` for what is no path.
     """
+    if not isinstance(package, str | os.PathLike):
+        raise SettingsError(
+            "USAGE", found=f"a {type(package).__name__}", expected="the path of a package", hint="give one"
+        )
     return verify_package(Path(package), host or build_host())

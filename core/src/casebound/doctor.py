@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -99,9 +99,20 @@ def _examine_project(
     else:
         _attempt(checks, "database", lambda: _look_at_database(bound))
         _note_missing_tables(checks, bound)
+    first = len(checks)
     for stage in bound.stages:
         _attempt(checks, f"model of {stage}", partial(_build_and_close, bound, stage))
-    return checks
+    return [*checks[:first], *_told_once(checks[first:])]
+
+
+def _told_once(checks: list[Check]) -> list[Check]:
+    """Let a failure that repeats an earlier one say only that it does."""
+    told: dict[str | None, str] = {}
+    found = []
+    for check in checks:
+        earlier = told.setdefault(check.detail, check.name) if check.status == "failed" else check.name
+        found.append(check if earlier == check.name else replace(check, detail=f"the same as {earlier}"))
+    return found
 
 
 def _attempt(checks: list[Check], name: str, call: Callable[[], T], detail: str | None = None) -> T | None:

@@ -381,7 +381,7 @@ register_codes(
             (
                 "BINDING_CHANGED",
                 "the settings differ from what the unfinished case froze",
-                "put them back, or start a new case with --package-id",
+                "put them back, or resolve the report with --package-id",
             ),
             ("RETRY_LATER", "the case may not go on yet", "repeat the command after the time that is named"),
             ("RESUME_REFUSED", "the case cannot be resumed", "see its state with `casebound show CASE`"),

@@ -146,6 +146,8 @@ class Host:
         broken = [plugin.name for plugin in self._plugins if plugin.errors]
         hint = f"these plugins have errors, see `casebound plugins`: {', '.join(broken)}" if broken else None
         allowed = [label(known) for known in index]
+        if kind == "providers" and not allowed and hint is None:
+            hint = "no provider is installed: install a plugin that offers one, see README.md and docs/guide/plugin.md"
         raise SettingsError(
             "SETTINGS_NAME", path=path, pointer=pointer, found=f"{label(name)!r} ({kind})", allowed=allowed, hint=hint
         )

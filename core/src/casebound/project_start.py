@@ -12,13 +12,13 @@ from casebound.host import build_host
 from casebound.settings import FILE_NAME
 
 NEUTRAL_TEXT = """\
-# Settings of casebound. Every key is described in the reference; what is left out has its default.
+# Settings of casebound. docs/reference/settings.md describes every key; what is left out has its default.
 
 [project]
 name = "my-project"
 
 [llm]
-provider = "offline"              # deterministic rules: no key, no cost
+provider = "offline"              # deterministic rules: no key, no cost; a plugin offers it (plugins/llm_offline)
 
 # To look names up in a database of your own, take the marks away and put your names in.
 #

@@ -73,6 +73,13 @@ FILE_NAME = "casebound.toml"
 MAX_FILE_BYTES = 1_048_576
 COMMAND_TIMEOUT_S = 30
 MAX_SECRET_BYTES = 65_536
+_KINDS = {
+    "a valid tuple": "an array",
+    "a valid list": "an array",
+    "a valid dictionary or instance of": "a table for",
+    "a valid dictionary": "a table",
+    "a valid string": "a string",
+}
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
@@ -204,8 +211,15 @@ def settings_error(
             "SETTINGS_VALUE", path=file, pointer=pointer, found="nothing", expected="a value: this key is required"
         )
     expected = str(first.get("ctx", {}).get("error", first["msg"])).replace("Input should be ", "")
+    for foreign, own in _KINDS.items():
+        expected = expected.replace(foreign, own)
+    hint = None
+    if pointer.startswith("entity_resolution.catalogs") and isinstance(first["input"], dict):
+        hint = "did you mean [[entity_resolution.catalog]]? catalogs holds names of presets"
     found = _shown(first["input"], place) if first["type"] != "value_error" else None
-    return SettingsError("SETTINGS_VALUE", path=file, pointer=pointer or None, found=found, expected=expected)
+    return SettingsError(
+        "SETTINGS_VALUE", path=file, pointer=pointer or None, found=found, expected=expected, hint=hint
+    )
 
 
 def _dotted(place: Sequence[str | int], prefix: str = "") -> str:

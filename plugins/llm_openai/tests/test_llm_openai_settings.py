@@ -39,12 +39,12 @@ def test_an_encrypted_or_local_address_is_taken(url):
         ("https://canary-secret@host/v1", "not shown"),
         ("https://host/v1?key=canary-secret", "not shown"),
         ("https://host/v1#canary-secret", "not shown"),
-        ("ftp://host/v1", "expected https"),
-        ("host/v1", "expected https"),
-        ("https://", "expected https"),
+        ("ftp://host/v1", "https://HOST/PATH"),
+        ("host/v1", "https://HOST/PATH"),
+        ("https://", "https://HOST/PATH"),
         ("https://host:99999/v1", "no URL"),
         ("https://[::1/v1", "no URL"),
-        ("", "expected https"),
+        ("", "https://HOST/PATH"),
     ],
 )
 def test_any_other_address_is_refused_without_showing_it(url, says):

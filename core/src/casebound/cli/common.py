@@ -135,7 +135,9 @@ def _draw_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns)
+    table = Table()
+    for column in columns:
+        table.add_column(column, overflow="fold")  # a name is wrapped, never cut
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))  # Text: no markup in data
     Console().print(table)

@@ -52,7 +52,14 @@ def chain_nodes(chain: Chain) -> list[Node]:
     """Return the picture of a chain: the ids that the report cites, then one tree a search."""
     title = ("  ", prose(chain.title)) if chain.title else ()
     code = ("  ", data(chain.code, "red")) if chain.code else ()
-    head = node(data(chain.case_id or chain.package, "bold"), *title, "  ", _state(chain.state), *code)
+    head = node(
+        data(chain.case_id or chain.package, "bold"),
+        *_package_of(chain.case_id, chain.package),
+        *title,
+        "  ",
+        _state(chain.state),
+        *code,
+    )
     trees = [head, *map(_cited_node, chain.cited)]
     if chain.searches is None:
         return [*trees, node(Piece("nothing was looked up", "dim"))]
@@ -190,7 +197,8 @@ def result_nodes(
         children.append(node("package  ", whole(line["package"], "cyan")))
     if summary:
         children.append(node("summary  ", whole(summary, "cyan")))
-    return [node(data(title, "bold"), "  ", _state(line["state"]), *resolver, *code, children=children)]
+    package = _package_of(line["case_id"], PurePath(line["package"]).name) if line["package"] else ()
+    return [node(data(title, "bold"), *package, "  ", _state(line["state"]), *resolver, *code, children=children)]
 
 
 def _rejected_node(rejected: Mapping[str, Any]) -> Node:
@@ -219,6 +227,8 @@ def next_step(line: Mapping[str, Any], options: str = "") -> str | None:
         "review": f"casebound show {case}, then resolve the report with another --package-id",
     }
     step = steps.get(line["state"], "resolve the same report again: it goes on from here")
+    if line["code"] == "BINDING_CHANGED":
+        step = "put the settings back and resolve the same report again, or resolve it with --package-id"
     return f"{step}, not before {line['retry_at']}" if line.get("retry_at") else step
 
 
@@ -347,6 +357,11 @@ def verification_notes(answers: Iterable[str]) -> list[Node]:
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def _package_of(case_id: str | None, package: str) -> tuple[str | Piece, ...]:
+    """Return what tells apart several packages of one report."""
+    return () if case_id in (None, package) else ("  package ", data(package))
 
 
 def _state(state: str) -> Piece:

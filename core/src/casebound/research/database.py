@@ -67,7 +67,7 @@ class Database:
         self.dialect, driver, extra = _DRIVERS[parsed.drivername]
         if find_spec(driver) is None:
             raise SettingsError(
-                "SETTINGS_DRIVER", found=driver, where="database.url", hint=f"pip install 'casebound[{extra}]'"
+                "SETTINGS_DRIVER", found=driver, pointer="database.url", hint=f"pip install 'casebound[{extra}]'"
             )
         if not parsed.database:
             raise SettingsError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -92,5 +93,15 @@ def open_below(folder: int | None, name: str, root: Path, way: Sequence[str]) ->
     except OSError as exc:
         if exc.errno not in _NOT_A_FOLDER:
             raise
-        found = "a link, or something that is no folder"
-        raise SettingsError("WORKSPACE_LINK", path=str(root.joinpath(*way)), found=found) from exc
+        path = str(root.joinpath(*way))
+        if _is_link(folder, name):
+            raise SettingsError("WORKSPACE_LINK", path=path, found="a link, where a folder must stand") from exc
+        found = "something that is no folder"
+        raise SettingsError("WORKSPACE_LINK", path=path, found=found, hint="name a folder") from exc
+
+
+def _is_link(folder: int | None, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False

@@ -94,7 +94,7 @@ class OpenAISettings(BaseModel):
         if parts.query or parts.fragment or "?" in value or "#" in value:
             raise ValueError("a query or a fragment stands in the URL (not shown); use `query`")
         if parts.scheme not in {"http", "https"} or not parts.hostname or not value.isascii() or " " in value:
-            raise ValueError("expected https://HOST/PATH, or http:// on this machine or in a private network")
+            raise ValueError("https://HOST/PATH, or http:// on this machine or in a private network")
         if parts.scheme == "http" and not _is_local(parts):
             raise ValueError("http:// sends key and report in the clear to a public host; use https://")
         return value.rstrip("/")
