@@ -47,35 +47,37 @@ _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", 
 
 def _needs_care(value: object) -> bool:
     """Tell whether a part of `value` is refused, or has a key beyond the basic plane. This runs for every artifact."""
+    owner = type(value)
     parts: Iterable[Any]
-    if isinstance(value, dict):
+    if owner is dict:
         try:
-            keys = "".join(value)  # all at once: there are some thousand
+            keys = "".join(value)  # type: ignore[arg-type]  # a dict; its keys all at once, for there are thousands
         except TypeError:
             return True
         if not keys.isascii() and max(keys) > "\uffff":
             return True
-        parts = value.values()
-    elif isinstance(value, list | tuple):
-        parts = value
+        parts = value.values()  # type: ignore[attr-defined]  # a dict, by the line above
+    elif owner is list or owner is tuple:
+        parts = value  # type: ignore[assignment]  # a sequence, by the line above
     else:
-        return _refusal(value) is not None
+        return owner is not str and owner is not bool and value is not None and not _is_safe_integer(value)
     for part in parts:
         kind = type(part)
         if kind is str or part is None or kind is bool:
             continue
-        if kind is int:
-            if abs(part) > MAX_SAFE_INTEGER:
-                return True
-        elif _needs_care(part):
+        if _needs_care(part):
             return True
     return False
+
+
+def _is_safe_integer(value: object) -> bool:
+    return type(value) is int and abs(value) <= MAX_SAFE_INTEGER
 
 
 def _refusal(value: object, pointer: str = "") -> ContractError | None:
     """Return the error about the first part that canonical JSON may not hold, with its pointer; None: there is none."""
     kind = type(value)
-    if value is None or kind is str or kind is bool or (kind is int and abs(value) <= MAX_SAFE_INTEGER):  # type: ignore[arg-type]  # an int, by the first half
+    if value is None or kind is str or kind is bool or _is_safe_integer(value):
         return None
     if isinstance(value, dict):
         for key, item in value.items():

@@ -117,6 +117,7 @@ def derive_request(
     After each reply that was cut off, the cap grows by the policy's factor.
     """
     prompt = protocol.request(context, feedback)
+    schema = prompt.user.get("output_schema")  # the reserved key: where the message carries it, it is made already
     cut = sum(1 for attempt in attempts if attempt.outcome and attempt.outcome.code == "LLM_INCOMPLETE_OUTPUT")
     return ModelRequest(
         stage=policy.stage,
@@ -129,7 +130,7 @@ def derive_request(
         user=canonical_bytes(prompt.user).decode(),
         response_format=policy.response_format,
         schema_name=protocol.prompt_id,
-        response_schema=protocol.response_schema(context),
+        response_schema=schema if isinstance(schema, dict) else protocol.response_schema(context),
         max_output_tokens=int(policy.max_output_tokens * Decimal(policy.incomplete_cap_factor) ** cut),
         timeout_s=policy.timeout_s,
     )
