@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 from casebound.api import verify
 from casebound.contracts.interpretation import HypothesisContext
-from casebound.errors import ProviderError
+from casebound.errors import ProviderError, SettingsError
 from casebound.progress import latest_revision
 from casebound.render.terminal import next_step
 from casebound.testing.inventory import CATALOGS, ENRICHMENT, settings_text, write_inventory
@@ -293,3 +293,16 @@ def test_an_assessment_that_was_refused_and_then_blocked_goes_on_without_a_plan_
     assert inventory.project(model).resume("INC-7").state == "interpreted"
     assert model.counts() == {"plan": 0, "assessment": 2, "interpretation": 1}
     assert "feedback" in model.asked("assessment")[0]  # the refusal of the first run still counts, and is told
+
+
+@pytest.mark.parametrize("stop_after", [None, "research", "interpretation"])
+def test_a_missing_variable_is_told_before_anything_is_written(inventory, monkeypatch, stop_after):
+    monkeypatch.delenv("INVENTORY_URL", raising=False)
+    named = settings_text().replace('url = "sqlite:///inventory.db"', 'url_env = "INVENTORY_URL"')
+    assert "INVENTORY_URL" in named
+    inventory.configure(named)
+    with pytest.raises(SettingsError) as caught:
+        inventory.resolve(RaisingProvider(), stop_after=stop_after)
+    assert (caught.value.code, caught.value.exit_status) == ("SETTINGS_VARIABLE", 2)
+    assert not inventory.workspace.exists()
+    assert inventory.resolve(RaisingProvider(), stop_after="construction").state == "built"

@@ -29,7 +29,7 @@ from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
 from casebound.progress import derive_progress, latest_revision
 from casebound.result import Result, contradictions_told, derive_result
-from casebound.settings import Settings, load_settings
+from casebound.settings import Settings, database_url, load_settings
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace, layout
 from casebound.store.events import EventLog
@@ -122,7 +122,7 @@ class Project:
         self._check_phase(stop_after)
         if package_id is not None and len(paths) > 1:
             raise SettingsError("USAGE", found=f"--package-id for {len(paths)} reports", expected="one report")
-        self._build_providers(stop_after)
+        self._reach_outside(stop_after)
         self.workspace.prepare()
         return (self._resolve_one(path, package_id, stop_after) for path in paths)
 
@@ -152,7 +152,7 @@ class Project:
                     expected=f"{format_time(progress.retry_at)} or later",
                 )
             if progress.state != "interpreted":
-                self._build_providers(stop_after)
+                self._reach_outside(stop_after)
             if progress.state == "blocked" and progress.event is not None:
                 self._record_resumption(package, progress.event)
             return self._advance(package, None, stop_after)
@@ -298,12 +298,15 @@ class Project:
         if stop_after is not None and stop_after not in phases:
             raise SettingsError("USAGE", pointer="--stop-after", found=repr(stop_after), allowed=phases)
 
-    def _build_providers(self, stop_after: str | None) -> None:
-        """Build every provider that may be asked, so that a missing key is told before anything is written."""
-        if stop_after in CORE_PHASES[:-1]:
+    def _reach_outside(self, stop_after: str | None) -> None:
+        """Resolve every variable and key that may be needed: a missing one is told before anything is written."""
+        if stop_after in ("admission", "construction"):
             return
-        for stage in self.bound.stages:
-            self._pipeline.provider(stage)
+        if self.bound.catalogs or self.bound.enrichments:
+            database_url(self.settings)
+        if stop_after != "research":
+            for stage in self.bound.stages:
+                self._pipeline.provider(stage)
 
     def close(self) -> None:
         """Let go of the database and of the connections of all providers."""
