@@ -306,3 +306,19 @@ def test_a_missing_variable_is_told_before_anything_is_written(inventory, monkey
     assert (caught.value.code, caught.value.exit_status) == ("SETTINGS_VARIABLE", 2)
     assert not inventory.workspace.exists()
     assert inventory.resolve(RaisingProvider(), stop_after="construction").state == "built"
+
+
+def test_a_phase_that_was_cut_off_runs_again_and_one_that_ended_does_not(inventory):
+    """What a killed phase left in its folder is no sign that it ended; the mark is."""
+    set_budget(inventory.workspace, 5)
+    resolve(inventory, InventoryModel(), stop_after="interpretation")
+    half_done = inventory.package().root / "analysis" / "hypothesis"
+    half_done.mkdir()
+    (half_done / "half.json").write_text("{}")
+    assert resolve(inventory, RaisingProvider(), phases=True).state == "interpreted"
+    assert budget_left(inventory.workspace) == 3
+    marks = [f"analysis/{name}/phase.json" for name in ("hypothesis", "investigation")]
+    assert set(marks) <= set(inventory.package().paths())
+    assert resolve(inventory, RaisingProvider(), phases=True).state == "interpreted"
+    assert budget_left(inventory.workspace) == 3
+    assert verify(inventory.package().root, host=inventory.host(phases=True)).answer == "holds"

@@ -25,13 +25,14 @@ from casebound.contracts.interpretation import (
     Interpretation,
     InterpretationContext,
     InterpretationInput,
+    PhaseMark,
     Seal,
     SealedFile,
 )
 from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import ResearchError, SettingsError
-from casebound.frozen import find_protocol, find_rules
+from casebound.frozen import find_protocol, find_rules, offered
 from casebound.guard import guarded
 from casebound.intake.admission import read_again
 from casebound.intake.build import derive_case, freeze_build
@@ -205,15 +206,17 @@ class Pipeline:
             await provider.aclose()
 
     async def _phases(self, package: Package, stop_after: str | None) -> None:
-        """Run what plugins put after interpretation, each once, as far as `stop_after` allows."""
+        """Run what plugins put after interpretation, each to its end once, as far as `stop_after` allows."""
         if stop_after in CORE_PHASES:
             return
         host = self.bound.host
         for name, phase in host.phases.items():
-            if not package.exists(f"analysis/{name}"):
+            if not package.exists(layout.phase_mark(name)):
                 self.report(package, name)
                 run: Callable[[Path], object] = host.load_named("phases", name, phase.run)
                 await asyncio.to_thread(guarded(run, object, f"phase {name}"), package.root)
+                mark = PhaseMark(phase=name, offered_by=offered(host, "phases", name))
+                package.create_artifact(layout.phase_mark(name), mark)
             if stop_after == name:
                 return
 

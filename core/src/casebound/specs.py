@@ -240,7 +240,8 @@ class Phase:
         name: as `--stop-after` names it.
         after: the phase it follows (`interpretation`, or another plugin's).
         run: `"pkg.mod:function"`, called with the package folder (`pathlib.Path`) of an interpreted case. What it
-            writes goes below `analysis/<name>/`, outside every seal.
+            writes goes below `analysis/<name>/`, outside every seal. A run that was killed or failed is repeated, so
+            it must cope with what an earlier one left there; core writes `phase.json` once it has ended well.
     """
 
     name: str

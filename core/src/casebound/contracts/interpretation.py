@@ -152,6 +152,14 @@ class Event(Artifact):
     attempts: int
 
 
+class PhaseMark(Artifact):
+    """`analysis/<phase>/phase.json`: a plugin's phase ran to its end; without it the phase runs again."""
+
+    format: Literal["casebound-phase/v1"] = "casebound-phase/v1"
+    phase: str
+    offered_by: Offered
+
+
 class SealedFile(Contract):
     """A file under the seal."""
 

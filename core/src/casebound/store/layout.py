@@ -31,6 +31,11 @@ def entity_capture(digest: str) -> str:
     return f"{ENTITY_CAPTURES}/{file_name_of(digest)}"
 
 
+def phase_mark(name: str) -> str:
+    """Return the path of the mark that phase `name` of a plugin ran to its end."""
+    return f"analysis/{name}/phase.json"
+
+
 class Revision:
     """The paths of one interpretation, `analysis/interpretations/NNNN`."""
 

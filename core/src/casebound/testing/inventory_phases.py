@@ -47,5 +47,5 @@ def _spend(package: Path, phase: str) -> None:
     workspace = package.parent.parent
     set_budget(workspace, budget_left(workspace) - 1)
     folder = package / "analysis" / phase
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "0001.json").write_text('{"text":"a guess"}', encoding="utf-8")
