@@ -258,14 +258,15 @@ class Project:
         early = progress.retry_at is not None and self.clock.now() < progress.retry_at
         if event is None or not (progress.state in ("blocked", "review") or early):
             return
+        name = package.root.name
         until = f", until {event.retry_at} at least" if early else ""
         advice = {
-            "blocked": f"then `casebound resume {package.root.name}` goes on",
+            "blocked": f"{'then ' if early else ''}`casebound resume {name}` goes on",
             "review": "resolve the report with another --package-id",
-        }.get(progress.state, "repeat the command then")
+            "retry_pending": "repeat the command then",
+        }[progress.state]
         self.notes.append(
-            f"{package.root.name}: nothing was tried: it waits ({progress.state}, {progress.code}) since"
-            f" {event.at}{until}; {advice.removeprefix('then ' if not early else '')}"
+            f"{name}: nothing was tried: it waits ({progress.state}, {progress.code}) since {event.at}{until}; {advice}"
         )
 
     def _record_resumption(self, package: Package, event: Event) -> None:

@@ -139,7 +139,7 @@ def _report(message: str, status: int, debug: bool) -> int:
         sys.stderr.write(visible(message, keep="\n\t") + "\n")
         sys.stderr.flush()
     except OSError:
-        pass
+        pass  # standard error is gone too; the exit status still tells
     return status
 
 
@@ -149,6 +149,6 @@ def _close_standard_output() -> None:
     try:
         os.dup2(nowhere, sys.stdout.fileno())
     except (OSError, ValueError):
-        pass
+        pass  # it has no descriptor, or a closed one: then nothing is left to fail
     finally:
         os.close(nowhere)
