@@ -204,7 +204,7 @@ def test_phases_run_once_after_the_interpretation_in_their_order_and_touch_no_se
     set_budget(inventory.workspace, 5)
     order = []
     project = inventory.project(InventoryModel(), phases=True)
-    project.report = lambda package, step: order.append(step)
+    project.on_step = lambda package, step: order.append(step)
     (result,) = project.resolve([inventory.report])
     assert result.state == "interpreted"
     assert order[-2:] == ["hypothesis", "investigation"]

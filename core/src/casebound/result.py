@@ -16,11 +16,11 @@ from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import CODES, IntegrityError
 from casebound.llm.attempts import AttemptLog
-from casebound.pipeline import load_captures
 from casebound.progress import WAITING, Progress, derive_progress, latest_revision
 from casebound.protocols.parts.identities import lookup_facts_v1, name_bindings_v1, selected_groups_v1
 from casebound.specs import CORE_STAGES
 from casebound.store import layout
+from casebound.store.captures import load_captures
 from casebound.store.layout import Revision
 from casebound.store.package import Package
 

@@ -106,7 +106,7 @@ def resume(
 ) -> int:
     """Go on with one case and print its result."""
     with _open(project_config, llm_config, workspace) as project:
-        with progress() as project.report:
+        with progress() as project.on_step:
             result = project.resume(case, stop_after=stop_after)
         _print_result(result, as_json, _options(project_config, llm_config, workspace))
         _print_notes(project)
@@ -183,8 +183,8 @@ def demo(name: str | None, workspace: Path | None) -> int:
     from casebound.render.terminal import chain_nodes, result_nodes
     from casebound.result import common_exit_status
 
-    with progress() as report:
-        run = run_demo(name, workspace=workspace, report=report)
+    with progress() as on_step:
+        run = run_demo(name, workspace=workspace, on_step=on_step)
     pictures = [chain_nodes(chain) for chain in run.chains]
     pictures += [
         result_nodes(result.to_json(), summary=result.summary, searches=result.searches, options=run.options)
@@ -209,7 +209,7 @@ def _open(project_config: Path | None, llm_config: Path | None, workspace: Path 
 
 
 def _next(project: Project, results: Iterator[Result]) -> Result | None:
-    with progress() as project.report:
+    with progress() as project.on_step:
         return next(results, None)
 
 
