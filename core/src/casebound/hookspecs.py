@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Demo,
         Phase,
         PromptProtocol,
+        ProtocolAlias,
         ProviderSpec,
         ReportReader,
         RuleSet,
@@ -128,18 +129,19 @@ def casebound_rules() -> Sequence[RuleSet]:  # type: ignore[empty-body]  # a spe
 
 
 @hookspec
-def casebound_protocols() -> Sequence[PromptProtocol]:  # type: ignore[empty-body]  # a specification
+def casebound_protocols() -> Sequence[PromptProtocol | ProtocolAlias]:  # type: ignore[empty-body]  # a specification
     """Offer versions of prompt protocols.
 
     Called: once, when protocols are needed.
     Returns: `PromptProtocol`s. A version that another distribution adds to a stage of core starts at 1000 and is used
-        only where `[protocols]` names it; a stage that a plugin brings itself counts from 1.
+        only where `[protocols]` names it; a stage that a plugin brings itself counts from 1. `ProtocolAlias` gives an
+        earlier version a new number: `[protocols] resolution` selects plan and assessment together.
     Collisions: two protocols of one stage and version are an error.
-    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (a number below 1000 in a stage of core).
+    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (a number below 1000 in a stage of core, an alias of nothing).
     Example:
         @hookimpl
         def casebound_protocols():
-            return [my_plugin.plan_v1000.PROTOCOL]
+            return [my_plugin.plan_v1000.PROTOCOL, ProtocolAlias("assessment", 1000, of=4)]
     Since: 0.1
     """
 

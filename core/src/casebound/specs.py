@@ -195,6 +195,21 @@ class PromptProtocol:
 
 
 @dataclass(frozen=True, slots=True)
+class ProtocolAlias:
+    """A version that is an earlier one of its stage under a new number: a release may change one of two stages only.
+
+    Attributes:
+        stage: whose version it is.
+        version: the new number, counted as `PromptProtocol.version` is.
+        of: the earlier version that it stands for, by whomever it is offered.
+    """
+
+    stage: str
+    version: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
 class Validator:
     """A versioned semantic rule: pure, and silent where the reply holds.
 
