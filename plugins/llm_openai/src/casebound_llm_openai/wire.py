@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from casebound.canonical import MAX_SAFE_INTEGER
 from casebound.contracts.model_call import FinishReason, ModelReply, ModelRequest, NativeReply, Usage
 from casebound.errors import ProviderError
+from casebound.llm.strict_schema import sending_copy
 
 from casebound_llm_openai.failure import is_content_filter, server_error, unreadable
-from casebound_llm_openai.schema import sending_copy
 from casebound_llm_openai.settings import OpenAISettings
 
 _FINISH: dict[str, FinishReason] = {
