@@ -9,19 +9,18 @@ Rules:
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from casebound.canonical import MAX_SAFE_INTEGER
 from casebound.contracts.model_call import FinishReason, ModelReply, ModelRequest, NativeReply, Usage
 from casebound.errors import ProviderError
+from casebound.llm.http.envelope import count_of, lenient_json, mapping, read_envelope, storable, text_of
 from casebound.llm.strict_schema import sending_copy
 
-from casebound_llm_openai.failure import is_content_filter, server_error, unreadable
+from casebound_llm_openai.failure import is_content_filter, server_error
 from casebound_llm_openai.settings import OpenAISettings
 
+_EXPECTED = "JSON of a chat completion"
 _FINISH: dict[str, FinishReason] = {
     "stop": "stop",
     "eos": "stop",
@@ -66,28 +65,28 @@ def read_reply(native: NativeReply) -> ModelReply:
         ProviderError: it is an error of the server, or no chat completion at all.
     """
     if not 200 <= native.status <= 299:
-        body = _lenient_json(native)
+        body = lenient_json(native)
         if is_content_filter(native, body):
             return ModelReply(text="", finish_reason="refusal", native_finish_reason="content_filter")
         raise server_error(native, body)
-    envelope = _envelope(native)
+    envelope = read_envelope(native, _EXPECTED)
     if envelope.get("error") or envelope.get("object") == "error":
         raise server_error(native, envelope, inside_success=True)
     choices = envelope.get("choices")
-    choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
     if choice.get("error") or choice.get("finish_reason") == "error":
         raise server_error(native, choice, inside_success=True)
-    message = _mapping(choice.get("message"))
+    message = mapping(choice.get("message"))
     text, refused = _content(message)
     tools = _tools(message)
-    finish = _text_of(choice.get("finish_reason"))
+    finish = text_of(choice.get("finish_reason"))
     return ModelReply(
         text=text,
         finish_reason=_finish_reason(finish, refused=refused, tools=tools),
         native_finish_reason=finish,
         usage=_usage(envelope.get("usage")),
-        request_id=_text_of(native.headers.get("x-request-id")) or _text_of(envelope.get("id")),
-        served_model=_text_of(envelope.get("model")),
+        request_id=text_of(native.headers.get("x-request-id")) or text_of(envelope.get("id")),
+        served_model=text_of(envelope.get("model")),
         tools=tools,
     )
 
@@ -121,92 +120,33 @@ def _unsendable(found: str, expected: str) -> ProviderError:
     return ProviderError("LLM_REQUEST", retryable=False, found=found, expected=expected, where=where)
 
 
-# --- the envelope ---------------------------------------------------------------------------------------------------
-
-
-def _envelope(native: NativeReply) -> Mapping[str, object]:
-    try:
-        value = _json(native.body)
-    except UnicodeDecodeError:
-        raise unreadable(native, "bytes that are not UTF-8") from None
-    except (ValueError, RecursionError) as exc:
-        reason = str(exc) if isinstance(exc, _DuplicateKey) else "no JSON"
-        raise unreadable(native, reason) from None
-    if not isinstance(value, dict):
-        raise unreadable(native, "JSON that is no object")
-    return value
-
-
-def _lenient_json(native: NativeReply) -> object:
-    try:
-        return _json(native.body)
-    except (ValueError, RecursionError):
-        return None
-
-
-class _DuplicateKey(ValueError):
-    """One key stands twice in an object, so the reply has two meanings."""
-
-
-def _json(body: bytes) -> object:
-    """Parse strictly, after what routers put in front: a byte order mark, blank lines, comment lines (`: WAIT`)."""
-    text = body.decode("utf-8-sig")
-    text = re.sub(r"\A(?:[ \t\r\n]+|:[^\r\n]*[\r\n])+", "", text)
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
-
-
-def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise _DuplicateKey(f"the key {twice[:40]!a} twice in one object")
-    return result
-
-
-def _no_number(_: str) -> None:
-    """NaN and Infinity report nothing; the reply around them, which was paid for, still counts."""
-    return
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text_of(value: object) -> str | None:
-    return _storable(value) if isinstance(value, str) and value else None
-
-
-def _storable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 # --- the answer in it -----------------------------------------------------------------------------------------------
 
 
 def _content(message: Mapping[str, object]) -> tuple[str, bool]:
     """Return the text, and whether the model refused. Content is a text, null, or a list of parts."""
-    refused = bool(_text_of(message.get("refusal")))
+    refused = bool(text_of(message.get("refusal")))
     content = message.get("content")
     if isinstance(content, str):
-        return _storable(content), refused
+        return storable(content), refused
     texts: list[str] = []
     for part in content if isinstance(content, list) else []:
         if isinstance(part, str):
             texts.append(part)
         elif isinstance(part, dict):
-            refused = refused or bool(_text_of(part.get("refusal")))
+            refused = refused or bool(text_of(part.get("refusal")))
             if part.get("type", "text") in {"text", "output_text"} and isinstance(part.get("text"), str):
                 texts.append(part["text"])
-    return _storable("".join(texts)), refused
+    return storable("".join(texts)), refused
 
 
 def _tools(message: Mapping[str, object]) -> tuple[str, ...]:
     calls = message.get("tool_calls")
     asked: list[object] = list(calls) if isinstance(calls, list) else []
-    names = [_mapping(_mapping(call).get("function")).get("name") for call in asked]
+    names = [mapping(mapping(call).get("function")).get("name") for call in asked]
     if message.get("function_call"):
-        names.append(_mapping(message["function_call"]).get("name"))
-    return tuple(_text_of(name) or "unnamed" for name in names)
+        names.append(mapping(message["function_call"]).get("name"))
+    return tuple(text_of(name) or "unnamed" for name in names)
 
 
 def _finish_reason(native: str | None, *, refused: bool, tools: tuple[str, ...]) -> FinishReason:
@@ -219,14 +159,10 @@ def _finish_reason(native: str | None, *, refused: bool, tools: tuple[str, ...])
 
 
 def _usage(usage: object) -> Usage:
-    counts = _mapping(usage)
+    counts = mapping(usage)
     return Usage(
-        input_tokens=_count(counts.get("prompt_tokens")),
-        output_tokens=_count(counts.get("completion_tokens")),
-        cached_input_tokens=_count(_mapping(counts.get("prompt_tokens_details")).get("cached_tokens")),
-        reasoning_tokens=_count(_mapping(counts.get("completion_tokens_details")).get("reasoning_tokens")),
+        input_tokens=count_of(counts.get("prompt_tokens")),
+        output_tokens=count_of(counts.get("completion_tokens")),
+        cached_input_tokens=count_of(mapping(counts.get("prompt_tokens_details")).get("cached_tokens")),
+        reasoning_tokens=count_of(mapping(counts.get("completion_tokens_details")).get("reasoning_tokens")),
     )
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value <= MAX_SAFE_INTEGER else None

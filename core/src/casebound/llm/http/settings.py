@@ -1,0 +1,84 @@
+"""What a provider's settings need to reach a server over HTTP.
+
+Rules:
+- No key ever stands here: `api_key_env` names a variable, `api_key_cmd` a command. Neither: no key is sent.
+- An address may be plain http only where nobody else listens: this machine or a private network.
+- A value that may hold a secret (an address with userinfo or a query) is refused without being shown.
+"""
+
+from __future__ import annotations
+
+import math
+from ipaddress import ip_address
+from typing import Annotated
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+_LOCAL_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
+
+
+class HttpSettings(BaseModel):
+    """How to reach one server; a provider's own settings inherit from it and give `base_url` its default.
+
+    Attributes:
+        base_url: the address in front of every path, without a slash at its end.
+        api_key_env: name of the variable that holds the key.
+        api_key_cmd: command that prints the key; first the program, then its arguments.
+        connect_timeout_s: limit for making the connection; the whole call has `[llm] timeout_s`.
+        max_body_bytes: largest reply that is read, after decompression.
+        ca_file: certificates to trust instead of the usual ones (PEM).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    base_url: str
+    api_key_env: str | None = Field(default=None, min_length=1)
+    api_key_cmd: Annotated[tuple[str, ...] | None, Field(strict=False, min_length=1)] = None
+    connect_timeout_s: float = Field(default=10, gt=0, allow_inf_nan=False)
+    max_body_bytes: int = Field(default=8_388_608, ge=1024)
+    ca_file: str | None = None
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_base_url(cls, value: str) -> str:
+        try:
+            parts = urlsplit(value)
+            _ = parts.port
+        except ValueError:
+            raise ValueError("this is no URL") from None
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("a user or a password stands in the URL (not shown); use api_key_env or api_key_cmd")
+        if parts.query or parts.fragment or "?" in value or "#" in value:
+            raise ValueError("a query or a fragment stands in the URL (not shown); neither belongs there")
+        if parts.scheme not in {"http", "https"} or not parts.hostname or not value.isascii() or " " in value:
+            raise ValueError("https://HOST/PATH, or http:// on this machine or in a private network")
+        if parts.scheme == "http" and not _is_local(parts):
+            raise ValueError("http:// sends key and report in the clear to a public host; use https://")
+        return value.rstrip("/")
+
+    @model_validator(mode="after")
+    def _check_key(self) -> HttpSettings:
+        if self.api_key_env is not None and self.api_key_cmd is not None:
+            raise ValueError("api_key_env and api_key_cmd exclude each other")
+        return self
+
+
+def is_json(value: object) -> bool:
+    """Tell whether a value of a settings file has a JSON form (a time and a number that is not finite have none)."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and is_json(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(is_json(item) for item in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int | bool)
+
+
+def _is_local(parts: SplitResult) -> bool:
+    host = (parts.hostname or "").lower()
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return "." not in host or host.endswith(_LOCAL_SUFFIXES)
+    return address.is_loopback or address.is_private or address.is_link_local
