@@ -64,6 +64,11 @@ class AnswererModel:
     incomplete_cap_factor: Decimal
     price: Price | None = None
 
+    @property
+    def name(self) -> str:
+        """The provider, and the model where there is one."""
+        return f"{self.provider} {self.model}" if self.model else self.provider
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageModel(AnswererModel):
