@@ -159,6 +159,21 @@ def test_a_stage_overlays_the_llm_table(bound):
         assert stage.answerers[0] is stage
 
 
+def test_a_profile_with_a_table_of_its_own_names_its_own_key(bound):
+    """Else the key of one server would go to another."""
+    keyed = SETTINGS.replace("[llm.echo]", '[llm.echo]\napi_key_env = "T_KEY"\ntemperature = 0.25').replace(
+        '[llm.profile.spare]\nprovider = "rules"', "[llm.profile.spare]"
+    )
+    (same,) = bound(text=keyed).stages["plan"].fallback
+    assert (same.model, same.settings.api_key_env) == ("big", "T_KEY")
+    own = keyed + '[llm.profile.spare.echo]\nbase_url = "http://127.0.0.1:2"\n'
+    (other,) = bound(text=own).stages["plan"].fallback
+    assert (other.settings.base_url, other.settings.temperature) == ("http://127.0.0.1:2", 0.25)
+    assert other.settings.api_key_env is None
+    (keyed_too,) = bound(text=own + 'api_key_cmd = ["pass"]\n').stages["plan"].fallback
+    assert (keyed_too.settings.api_key_env, keyed_too.settings.api_key_cmd) == (None, ("pass",))
+
+
 @pytest.mark.parametrize(
     ("key", "value", "found"),
     [

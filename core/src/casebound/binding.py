@@ -42,6 +42,8 @@ from casebound.specs import (
 if TYPE_CHECKING:
     from casebound.llm.provider import Provider
 
+_KEYS_OF_A_SERVER = ("api_key_env", "api_key_cmd")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswererModel:
@@ -307,7 +309,11 @@ def _provider_settings(
     settings: Settings, host: Host, spec: ProviderSpec, choice: LlmProfile, prefix: str
 ) -> BaseModel:
     own = choice.provider_tables.get(spec.name, {})
-    table = {**settings.llm.provider_tables.get(spec.name, {}), **own}
+    shared = settings.llm.provider_tables.get(spec.name, {})
+    if own and not isinstance(choice, LlmChoice):
+        # A profile's table may be another server's: the key of that of [llm] must not go there.
+        shared = {key: value for key, value in shared.items() if key not in _KEYS_OF_A_SERVER}
+    table = {**shared, **own}
     model = cast("type[BaseModel]", host.load_named("providers", spec.name, spec.settings))
     try:
         # As JSON, an array fits a list and a tuple alike; how strict scalars are is what the model says.

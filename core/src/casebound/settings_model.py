@@ -208,6 +208,7 @@ class LlmProfile(Table):
     """`[llm.profile.X]`: keys of somebody who may answer that differ from `[llm]`; None means "as there".
 
     What bounds a stage as a whole (`retry`, `unknown_calls`, `fallback`) is no profile's: its answerers share it.
+    `[llm.profile.X.PROVIDER]` names its own key: that of `[llm.PROVIDER]` is not sent to what may be another server.
     """
 
     provider: Name | None = None
