@@ -258,7 +258,9 @@ def test_a_database_that_is_away_blocks_the_case_and_is_no_miss(run: Run, projec
 def test_show_holds_plan_candidates_assessment_and_interpretation_in_one_view(run: Run, project: Inventory) -> None:
     run("resolve", "report.md")
     shown = json.loads(run("show", "INC-7", "--format", "json").stdout)
-    assert set(shown) == LINE_KEYS | {"plan", "candidates", "assessment", "interpretation"}
+    assert set(shown) == LINE_KEYS | {"answered_by", "plan", "candidates", "assessment", "interpretation"}
+    who = {"provider": "scripted", "model": "test-model", "resolver": "model", "fallback": False}
+    assert shown["answered_by"] == dict.fromkeys(("plan", "assessment", "interpretation"), who)
     assert shown["plan"]["reply"]["searches"][0]["term"] == "edge-proxy-canary"
     assert shown["candidates"]["searches"][0]["candidates"][0]["id"] == "12"
     assert shown["assessment"]["reply"]["resolutions"][0]["entity"] == {"type": "host", "id": "12"}

@@ -213,7 +213,7 @@ class Analysis:
                 protocol=protocol,
                 rules=find_rules(host, policy),
                 context=protocol.context(facts) if context is None else context,
-                provider=lambda: self._engine.provider(stage),
+                provider=lambda place: self._engine.provider(stage, place),
                 clock=self._engine.clock,
                 spend=lambda: self._engine.spend(self._package),
             )

@@ -45,7 +45,7 @@ class Project:
     """Settings, plugins and workspace, opened once.
 
     Attributes:
-        providers: by stage; a caller may answer a stage with a provider of its own.
+        providers: by stage: a provider of the caller's own, which then answers for everybody who may be asked.
         on_step: called with package and step, for progress.
         notes: what the operator should be told beside the results; whoever shows one takes it out.
     """
@@ -155,7 +155,7 @@ class Project:
             return self._advance(package, None, stop_after)
 
     def show(self, case: str) -> dict[str, Any]:
-        """Return a case with its plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
+        """Return a case with who answered, plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
         package = self.workspace.find(case)
         revision = latest_revision(package)
         parts = {
@@ -168,8 +168,10 @@ class Project:
 
         found = {name: package.read(path) for name, path in parts.items()}
         with contradictions_told(package):
+            result = derive_result(package)
             return {
-                **derive_result(package).to_json(),
+                **result.to_json(),
+                "answered_by": {stage: dict(who) for stage, who in result.answered_by.items()},
                 **{name: None if data is None else parse_canonical(data, parts[name]) for name, data in found.items()},
             }
 
@@ -303,8 +305,7 @@ class Project:
         if self.bound.catalogs or self.bound.enrichments:
             database_url(self.settings)
         if stop_after != "research":
-            for stage in self.bound.stages:
-                self._engine.provider(stage)
+            self._engine.prepare_providers()
 
     def close(self) -> None:
         """Let go of the database and of the connections of all providers."""
@@ -330,7 +331,6 @@ def _paths(reports: Iterable[Path_]) -> list[str]:
 def _refuse_unsupported(settings: Settings) -> None:
     """Refuse settings that this release reads but does not honour yet: silence would be a lie."""
     later = {
-        "llm.fallback": settings.llm.fallback,
         "limits.requests_per_minute": settings.limits.requests_per_minute,
         "limits.tokens_per_minute": settings.limits.tokens_per_minute,
         "budget.run_tokens": settings.budget.run_tokens,

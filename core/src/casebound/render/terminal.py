@@ -60,7 +60,7 @@ def chain_nodes(chain: Chain) -> list[Node]:
         _state(chain.state),
         *code,
     )
-    trees = [head, *map(_cited_node, chain.cited)]
+    trees = [head, *_answered_nodes(chain.answered_by), *map(_cited_node, chain.cited)]
     if chain.searches is None:
         return [*trees, node(Piece("nothing was looked up", "dim"))]
     if not chain.searches:
@@ -184,7 +184,7 @@ def result_nodes(
     if searches == 0:
         children.append(node(Piece("nothing was searched: the plan proposes no search", "yellow")))
     if line["package"]:
-        children.append(_calls_node(line["calls"], line["tokens"]))
+        children += [_calls_node(line["calls"], line["tokens"]), *_answered_nodes(line.get("answered_by", {}))]
     if line.get("error"):
         children.append(
             node("error  ", children=[node(prose(part.strip(), "red")) for part in line["error"].split("\n")])
@@ -258,6 +258,17 @@ def _calls_node(calls: Mapping[str, int], tokens: Mapping[str, int | None]) -> N
     made = ", ".join(f"{stage} {count}" for stage, count in calls.items())
     used = ", ".join(f"{name} {'not reported' if count is None else count}" for name, count in tokens.items())
     return node(f"calls  {made}  tokens  {used}")
+
+
+def _answered_nodes(answered_by: Mapping[str, Mapping[str, Any]]) -> Iterator[Node]:
+    """Yield who answered each stage, where a fallback answered any."""
+    if any(who["fallback"] for who in answered_by.values()):
+        named = (
+            f"{stage} by {' '.join(part for part in (who['provider'], who['model']) if part)}"
+            f"{', a fallback' if who['fallback'] else ''}"
+            for stage, who in answered_by.items()
+        )
+        yield node("answered  ", Piece("; ".join(prose(text).text for text in named), "yellow"))
 
 
 # --- a case with its artifacts ----------------------------------------------------------------------------------------
