@@ -1,9 +1,9 @@
-"""`resolve`, `show`, `resume`, `explain`, `verify`, `demo`: reports, and the cases that they become."""
+"""`resolve`, `show`, `resume`, `revise`, `explain`, `verify`, `demo`: reports, and the cases that they become."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,12 +72,18 @@ def show(case: str, given: Given, as_json: bool) -> None:
 @project_options
 def resume(case: str, stop_after: str | None, given: Given, as_json: bool) -> int:
     """Go on with one case and print its result."""
-    with given.open() as project:
-        with progress() as project.on_step:
-            result = project.resume(case, stop_after=stop_after)
-        _print_result(result, as_json, given.options)
-        _print_notes(project)
-    return result.exit_status
+    return _take_further(given, as_json, lambda project: project.resume(case, stop_after=stop_after))
+
+
+@click.command(
+    help="Interpret a CASE (its id, or a package id) anew under the settings at hand; its earlier interpretations stay."
+)
+@case_argument
+@stop_option
+@project_options
+def revise(case: str, stop_after: str | None, given: Given, as_json: bool) -> int:
+    """Begin a new interpretation of one case, take it as far as it goes, and print its result."""
+    return _take_further(given, as_json, lambda project: project.revise(case, stop_after=stop_after))
 
 
 @click.command(
@@ -157,6 +163,15 @@ def demo(name: str | None, workspace: Path | None) -> int:
 
 
 # --- what these commands share ----------------------------------------------------------------------------------------
+
+
+def _take_further(given: Given, as_json: bool, take: Callable[[Project], Result]) -> int:
+    with given.open() as project:
+        with progress() as project.on_step:
+            result = take(project)
+        _print_result(result, as_json, given.options)
+        _print_notes(project)
+    return result.exit_status
 
 
 def _next(project: Project, results: Iterator[Result]) -> Result | None:
