@@ -36,11 +36,11 @@ class Engine:
     _source: CatalogSource | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
 
-    def refuse_change(self, differences: Sequence[str]) -> None:
-        """Raise `BINDING_CHANGED` where the settings are not those that an unfinished case froze."""
+    def refuse_change(self, differences: Sequence[str], *, hint: str | None = None) -> None:
+        """Raise `BINDING_CHANGED` where the settings are not those that an unfinished case froze; `hint`: ways out."""
         if differences:
             found = "; ".join(dict.fromkeys(differences))
-            raise SettingsError("BINDING_CHANGED", path=str(self.bound.settings.path), found=found)
+            raise SettingsError("BINDING_CHANGED", path=str(self.bound.settings.path), found=found, hint=hint)
 
     def source(self) -> CatalogSource:
         """Return the operator's database, read only, opened once for all cases. Raises `SettingsError`."""

@@ -25,8 +25,9 @@ from casebound.llm.provider import Provider
 from casebound.loop import Loop
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
-from casebound.progress import derive_progress, latest_revision
+from casebound.progress import begun_revisions, derive_progress, latest_revision
 from casebound.result import Result, contradictions_told, derive_result
+from casebound.revision import begin_revision
 from casebound.settings import Settings, database_url, load_settings
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace, layout
@@ -139,7 +140,7 @@ class Project:
                     "RESUME_REFUSED",
                     path=str(package.root),
                     found=f"state review, {progress.code}",
-                    hint="read the rejected replies below attempts/, then resolve the report anew with --package-id",
+                    hint=f"read the rejected replies below attempts/, then `casebound revise {package.root.name}`",
                 )
             if progress.retry_at is not None and self.clock.now() < progress.retry_at:
                 raise SettingsError(
@@ -152,6 +153,27 @@ class Project:
                 self._reach_outside(stop_after)
             if progress.state == "blocked" and progress.event is not None:
                 self._record_resumption(package, progress.event)
+            return self._advance(package, None, stop_after)
+
+    def revise(self, case: str, *, stop_after: str | None = None) -> Result:
+        """Interpret a case anew under the settings at hand, beside its earlier interpretations, as far as it goes.
+
+        Report, case and facts stay as they are; a phase before interpretation as `stop_after` freezes and asks nothing.
+
+        Raises:
+            SettingsError: `CASE_UNKNOWN`; `REVISE_REFUSED` where no interpretation has begun; `BINDING_CHANGED` where
+                the facts hold for another state of the database; `BUDGET_REACHED`.
+            ResearchError: the database does not answer; nothing has begun then.
+        """
+        self._check_phase(stop_after)
+        package = self.workspace.find(case)
+        self.workspace.prepare()
+        with exclusive(package):
+            self._reach_outside(stop_after)
+            self._check_budget(package)
+            if self._loop.run(begin_revision(self._engine, package)) is None:
+                newest = latest_revision(package)
+                self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
             return self._advance(package, None, stop_after)
 
     def show(self, case: str) -> dict[str, Any]:
@@ -244,10 +266,13 @@ class Project:
             return
         resolution = package.load_if(revision.resolution_input, ResolutionInput)
         build, facts = package.load_if(layout.BUILD, Build), package.load_if(layout.FACTS, Facts)
-        if differences := differences_of(self.bound, frozen, resolution, build, facts):
+        differences = differences_of(self.bound, frozen, resolution, build, facts)
+        if found := (*differences.interpretation, *differences.case):
+            name = package.root.name
+            command = "resolve --package-id ID REPORT" if differences.case else f"revise {name}"
             self.notes.append(
-                f"{package.root.name} was finished under other settings, and is not asked anew:"
-                f" {'; '.join(differences)}; `casebound resolve --package-id ID REPORT` asks anew"
+                f"{name} was finished under other settings, and is not asked anew: {'; '.join(found)};"
+                f" `casebound {command}` asks anew"
             )
 
     def _note_waiting(self, package: Package) -> None:
@@ -261,7 +286,7 @@ class Project:
         until = f", until {event.retry_at} at least" if early else ""
         advice = {
             "blocked": f"{'then ' if early else ''}`casebound resume {name}` goes on",
-            "review": "resolve the report with another --package-id",
+            "review": f"`casebound revise {name}` asks anew",
             "retry_pending": "repeat the command then",
         }[progress.state]
         self.notes.append(
@@ -284,14 +309,19 @@ class Project:
     # --- what the calls share ---------------------------------------------------------------------------------------
 
     def _spend(self, package: Package) -> None:
+        self._check_budget(package)
+        self._sent += 1
+
+    def _check_budget(self, package: Package) -> None:
+        """Refuse a further call. A case pays for all its interpretations: a new one does not open a new purse."""
         budget = self.settings.budget
         if budget.run_calls and self._sent >= budget.run_calls:
             raise SettingsError("BUDGET_REACHED", pointer="budget.run_calls", found=f"{self._sent} calls in this run")
-        revision = latest_revision(package)
-        calls = sum(len(AttemptLog(package, revision, stage).numbers()) for stage in CORE_STAGES)
+        revisions = begun_revisions(package)
+        calls = sum(len(AttemptLog(package, one, stage).numbers()) for one in revisions for stage in CORE_STAGES)
         if budget.case_calls and calls >= budget.case_calls:
-            raise SettingsError("BUDGET_REACHED", pointer="budget.case_calls", found=f"{calls} calls for this case")
-        self._sent += 1
+            found = f"{calls} calls for this case, in {len(revisions)} interpretations"
+            raise SettingsError("BUDGET_REACHED", pointer="budget.case_calls", found=found)
 
     def _check_phase(self, stop_after: str | None) -> None:
         phases = (*CORE_PHASES, *self.host.phases)

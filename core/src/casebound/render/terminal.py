@@ -224,11 +224,13 @@ def next_step(line: Mapping[str, Any], options: str = "") -> str | None:
         "interpreted": f"casebound explain {case}",
         "blocked": f"casebound resume {case}",
         "retry_pending": "repeat the command",
-        "review": f"casebound show {case}, then resolve the report with another --package-id",
+        "review": f"casebound show {case}, then casebound revise {case}",
     }
     step = steps.get(line["state"], "resolve the same report again: it goes on from here")
     if line["code"] == "BINDING_CHANGED":
-        step = "put the settings back and resolve the same report again, or resolve it with --package-id"
+        # Before anything is frozen there is no resolver, and nothing to revise.
+        other = f"casebound revise {case}" if line["resolver"] else "resolve it with --package-id"
+        step = f"put the settings back and resolve the same report again, or {other}"
     return f"{step}, not before {line['retry_at']}" if line.get("retry_at") else step
 
 
