@@ -20,6 +20,7 @@ from casebound import contracts, hookspecs
 from casebound.cli.program import HOMES, program
 from casebound.contracts.base import Artifact
 from casebound.errors import CODES
+from casebound.protocols.registry import built_in_protocols
 from casebound.settings_model import Settings
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
@@ -161,12 +162,27 @@ def schemas() -> dict[str, str]:
                 and "format" in value.model_fields
             ):
                 name = str(value.model_fields["format"].default).replace("/", "-")
-                schema = value.model_json_schema(mode="serialization")
-                schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-                pages[f"schemas/{name}.schema.json"] = (
-                    json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-                )
+                pages[f"schemas/{name}.schema.json"] = _schema_text(value.model_json_schema(mode="serialization"))
     return pages
+
+
+def reply_contracts() -> dict[str, str]:
+    """Return the JSON Schema of each contract of interpretations by file name, for no case in particular.
+
+    A request narrows it to the entities of its case. The oldest version with a contract says what it is.
+    """
+    pages: dict[str, str] = {}
+    for protocol in built_in_protocols():
+        if protocol.response_contract:
+            schema = protocol.response_schema({"entities": []})
+            schema["properties"]["relevant_entities"].pop("maxItems")
+            pages.setdefault(f"schemas/{protocol.response_contract}.schema.json", _schema_text(schema))
+    return pages
+
+
+def _schema_text(schema: dict) -> str:
+    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _modules(package: ModuleType) -> list[ModuleType]:
@@ -181,13 +197,13 @@ def pages() -> dict[str, str]:
         "settings.md": settings_page(),
         "commands.md": commands_page(),
     }
-    return {**texts, **schemas()}
+    return {**texts, **schemas(), **reply_contracts()}
 
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or list those that are stale."""
     wanted = pages()
-    kept = {f"schemas/{path.name}" for path in (REFERENCE / "schemas").glob("casebound-*.json")}
+    kept = {f"schemas/{path.name}" for path in (REFERENCE / "schemas").glob("*.json")}
     stale = [name for name, text in wanted.items() if not _holds(name, text)] + sorted(kept - set(wanted))
     if "--check" in arguments:
         for name in stale:
