@@ -26,7 +26,11 @@ NAMES = [f"{version.stage}-v{version.number}" for version in VERSIONS]
 
 
 # What a version does not do, and where its inputs are others.
-CAPABILITIES = {("interpretation", 1): Capabilities(tells_all_errors=False)}
+CAPABILITIES = {
+    ("plan", 1): Capabilities(shows_schema=False),
+    ("assessment", 1): Capabilities(shows_schema=False),
+    ("interpretation", 1): Capabilities(tells_all_errors=False),
+}
 SITUATIONS = {"assessment": ("selected", "ambiguous", "truncated", "locales", "grouped", "hostile")}
 
 

@@ -24,6 +24,7 @@ from casebound.protocols.parts.identities import (
     project_facts_v1,
     unresolved_v1,
 )
+from casebound.protocols.parts.repeated_texts import entities_with_mention_texts_v1
 from casebound.protocols.parts.schemas import (
     closed_object_v1,
     named_v1,
@@ -34,7 +35,6 @@ from casebound.protocols.parts.schemas import (
 )
 from casebound.protocols.parts.selections import one_a_selection_v1, selections_v1
 from casebound.protocols.parts.sources import sourced_texts_v1
-from casebound.protocols.parts.verbose import with_mention_texts_v1
 from casebound.specs import PromptProtocol, RuleRef
 
 SYSTEM = """\
@@ -115,7 +115,7 @@ def request(context: Mapping[str, Any], feedback: Mapping[str, object] | None) -
         "task": "interpretation",
         "sources": context["sources"],
         "expected_behavior": context["expected_behavior"],
-        "entities": with_mention_texts_v1(context["entities"], context["sources"]),
+        "entities": entities_with_mention_texts_v1(context["entities"], context["sources"]),
         "facts": context["facts"],
         "captures": context["captures"],
         "unknowns": context["unknowns"],

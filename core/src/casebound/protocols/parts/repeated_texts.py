@@ -38,6 +38,12 @@ def candidates_with_texts_v1(tables: Items, sources: Items) -> list[Item]:
     ]
 
 
+def entities_with_mention_texts_v1(entities: Items, sources: Items) -> list[Item]:
+    """Return cited and selected entities, each with the sources that mention it, text included, in `mention_texts`."""
+    texts = _repeated([entity["mentions"] for entity in entities], sources)
+    return [{**entity, "mention_texts": found} for entity, found in zip(entities, texts, strict=True)]
+
+
 def _repeated(wanted: Sequence[Sequence[str]], sources: Items) -> list[list[Item]]:
     by_id = {source["id"]: source for source in sources}
     left = MOST_REPEATED
