@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from casebound.llm.strict_schema import sending_copy
 from casebound.testing.goldens import golden_versions
-from casebound_llm_openai.schema import sending_copy
 
 VERSIONS = golden_versions(Path(__file__).parents[1] / "golden" / "protocols")
 SCHEMAS = {

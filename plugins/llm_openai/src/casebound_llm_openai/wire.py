@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from casebound.contracts.model_call import FinishReason, ModelReply, ModelRequest, NativeReply, Usage
 from casebound.errors import ProviderError
 from casebound.llm.http.envelope import count_of, lenient_json, mapping, read_envelope, storable, text_of
+from casebound.llm.strict_schema import sending_copy
 
 from casebound_llm_openai.failure import is_content_filter, server_error
-from casebound_llm_openai.schema import sending_copy
 from casebound_llm_openai.settings import OpenAISettings
 
 _EXPECTED = "JSON of a chat completion"

@@ -1,11 +1,11 @@
-"""The copy of a reply's schema that OpenAI's strict mode takes.
+"""The copy of a reply's schema that a server takes which knows only the strict subset of JSON Schema. Pure.
 
 Rules:
 - The reply is always validated against the full schema afterwards, here nothing has to be enforced twice. So a keyword
   that only narrows may be dropped; one whose absence would forbid valid replies, or leave their shape open, is refused
   before anything is sent, by name and place.
 - Every reply that the copy allows has the shape that the full schema asks for: optional properties become required
-  (as OpenAI's own SDK does), open objects are closed.
+  (as the SDK of those servers does), open objects are closed.
 """
 
 from __future__ import annotations
@@ -236,5 +236,5 @@ def _refusal(found: str, pointer: str) -> ProviderError:
         where="the reply's schema, before anything was sent",
         pointer=pointer or "the root",
         expected="a schema of the strict subset",
-        hint='set strict_schema = false in [llm.openai], or response_format = "json_object"',
+        hint='use response_format = "json_object", or a setting of the provider that sends the schema as it is',
     )

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from casebound.errors import ProviderError
-from casebound_llm_openai.schema import sending_copy
+from casebound.llm.strict_schema import sending_copy
 from hypothesis import given
 from hypothesis import strategies as st
 
