@@ -35,6 +35,27 @@ class TestOpenAI(ProviderConformance):
         return OpenAIProvider(OpenAISettings(base_url=f"{loopback.url}/v1", api_key_env="CONFORMANCE_KEY"))
 
 
+class TestResponses(TestOpenAI):
+    replies = Replies(
+        text='{"searches": [{"term": "Ж-1"}] }',
+        success=reply("responses_success"),
+        without_usage=reply("responses_without_usage"),
+        nonsense_usage=reply("responses_nonsense_usage"),
+        refusal=reply("responses_refusal"),
+        cut_off=reply("responses_cut_off"),
+        tool_call=reply("responses_tool_call"),
+        no_text=reply("responses_no_text"),
+        error_in_success=reply("responses_failed_rate"),
+        quota=reply("error_openai_quota", status=429),
+    )
+
+    @pytest.fixture
+    def provider(self, loopback, monkeypatch):
+        monkeypatch.setenv("CONFORMANCE_KEY", CANARY)
+        settings = OpenAISettings(api="responses", base_url=f"{loopback.url}/v1", api_key_env="CONFORMANCE_KEY")
+        return OpenAIProvider(settings)
+
+
 class TestWithoutKey(TestOpenAI):
     capabilities = Capabilities(key=False)
 
