@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import subprocess
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ pytest.importorskip("casebound_llm_gemini")
 
 from casebound.errors import ProviderError  # noqa: E402  # the plugin may be missing
 from casebound.testing.conformance.secret import CANARY  # noqa: E402
+from casebound.testing.inventory import write_inventory  # noqa: E402
 from casebound.testing.loopback import Loopback, Response  # noqa: E402
 from casebound.testing.scripted import model_request  # noqa: E402
 from casebound_llm_gemini.openapi import openapi_copy  # noqa: E402
@@ -71,8 +74,8 @@ def ask(llmock, changes=None, **settings):
     return call(f"{llmock}/gemini", changes, **settings)
 
 
-def script(llmock, **behavior):
-    httpx.post(f"{llmock}/_llmock/scenario", json={"behaviors": [behavior]}).raise_for_status()
+def script(llmock, *more, **behavior):
+    httpx.post(f"{llmock}/_llmock/scenario", json={"behaviors": [behavior, *more]}).raise_for_status()
 
 
 def journal(llmock):
@@ -128,6 +131,21 @@ def test_the_servers_own_verdict_finds_no_error_in_its_client(llmock):
     assert (verdict["errors"], verdict["attempts"]) == (0, 3)
     # That nobody tried again is what is left to the engine.
     assert {finding["code"] for finding in verdict["findings"]} <= {"gave_up"}
+
+
+def test_the_engines_retry_comes_when_the_server_wants_it_and_a_refused_key_ends_them(llmock, tmp_path):
+    script(llmock, {"type": "fail", "status": 401, "times": 1}, type="fail", status=429, retry_after=1, times=1)
+    inventory = write_inventory(tmp_path)
+    states = []
+    with closing(inventory.project(GeminiProvider(GeminiSettings(base_url=f"{llmock}/gemini")))) as project:
+        for pause_s, passes_s, requests in ((0, 0, 1), (0, 30, 1), (1.1, 30, 2), (0, 600, 2)):
+            threading.Event().wait(pause_s)  # the server looks at its own clock, which nobody can set
+            inventory.clock.advance(passes_s)
+            states += [result.state for result in project.resolve([inventory.report])]
+            assert len(journal(llmock)) == requests
+    assert states == ["retry_pending", "retry_pending", "blocked", "blocked"]
+    verdict = httpx.get(f"{llmock}/_llmock/verdict").json()
+    assert (verdict["calls"], verdict["attempts"], verdict["findings"]) == (1, 2, [])
 
 
 @pytest.mark.parametrize("text", ['```json\n{"a":1}\n```', '{"a":1,"a":2}', '{"a":', "I would rather not."])
