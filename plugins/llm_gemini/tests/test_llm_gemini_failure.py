@@ -134,5 +134,7 @@ def test_the_error_says_what_the_server_said_on_one_line():
     assert "a b\\u{1b}[31m" in odd
 
 
-def test_a_schema_that_is_too_large_for_the_server_says_what_helps():
+def test_what_helps_is_said_where_the_server_tells_what_is_wrong():
     assert "json_object" in str(error_of(400, stored("error_schema")))
+    unknown = error_body(message="Unknown name \"responseJsonSchema\" at 'generation_config': Cannot find field.")
+    assert 'schema_field = "responseSchema"' in str(error_of(400, unknown))

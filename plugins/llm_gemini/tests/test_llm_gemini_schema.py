@@ -227,6 +227,12 @@ def test_what_cannot_be_dropped_is_refused_by_name_and_place(copied, schema, say
     assert caught.value.pointer.startswith("/properties/p")
 
 
+def test_the_place_of_a_branch_is_that_in_the_original():
+    with pytest.raises(ProviderError) as caught:
+        sent({"oneOf": [{"type": "null"}, {"not": {}}]})
+    assert caught.value.pointer == "/properties/p/oneOf/1"
+
+
 LEAVES = st.sampled_from(
     [
         {"type": "string", "maxLength": 3},

@@ -34,8 +34,10 @@ _STATUS_OF_WORD = {
     "UNKNOWN": 500,
 }
 _CANCELLED = 499
-_TOO_LARGE = "too many states"
-_TOO_LARGE_HINT = 'the schema is too large for the server: set response_format = "json_object" in [llm]'
+_HINTS = {
+    "too many states": 'the schema is too large for the server: set response_format = "json_object" in [llm]',
+    '"responseJsonSchema"': 'the server does not know this field: set schema_field = "responseSchema" in [llm.gemini]',
+}
 
 
 def error_in(body: object) -> Mapping[str, object] | None:
@@ -61,7 +63,7 @@ def server_error(native: NativeReply, body: object, *, inside_success: bool = Fa
     code = _code(status, facts, details)
     words = {**facts, "reason": _reason(details)}
     said = {name: words[name] for name in ("code", "status", "reason", "message") if words.get(name) is not None}
-    hint = _TOO_LARGE_HINT if _TOO_LARGE in str(said.get("message")) else None
+    hint = next((hint for text, hint in _HINTS.items() if text in str(said.get("message"))), None)
     return failure_of(native, code, said=None if body is None else said, wait=_wait(details), hint=hint)
 
 

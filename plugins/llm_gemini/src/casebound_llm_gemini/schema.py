@@ -110,10 +110,11 @@ class _Copier:
         return {"$ref": schema["$ref"]}
 
     def _with_shape(self, copy: dict[str, object], schema: Mapping[str, object], pointer: str) -> dict[str, object]:
-        branches = as_list(schema.get("anyOf", schema.get("oneOf")))
+        # What one branch of `oneOf` allows, `anyOf` allows too; that it is exactly one is checked afterwards.
+        union = "anyOf" if "anyOf" in schema else "oneOf"
+        branches = as_list(schema.get(union))
         if branches:
-            # What one branch of `oneOf` allows, `anyOf` allows too; that it is exactly one is checked afterwards.
-            copy["anyOf"] = [self.copied(branch, f"{pointer}/anyOf/{index}") for index, branch in enumerate(branches)]
+            copy["anyOf"] = [self.copied(branch, f"{pointer}/{union}/{index}") for index, branch in enumerate(branches)]
         if "type" not in copy and "properties" in schema:
             copy["type"] = "object"
         if "object" in types_of(copy):

@@ -95,7 +95,7 @@ def read_reply(native: NativeReply) -> ModelReply:
         raise server_error(native, body)
     if error_in(body) is not None:
         raise server_error(native, body, inside_success=True)
-    envelope = read_envelope(native, "JSON of a generateContent reply")
+    envelope = body if isinstance(body, dict) else read_envelope(native, "JSON of a generateContent reply")
     candidates = sequence(envelope.get("candidates"))
     candidate = mapping(candidates[0]) if candidates else {}
     text, tools = _content(mapping(candidate.get("content")))
