@@ -1,16 +1,10 @@
 """The OpenAI-compatible provider against llmock, a server that this project did not write.
 
-llmock answers from the schema that it is sent, fails in the vendor's own form, and grades how its client behaves. It is
-looked for in CASEBOUND_TEST_LLMOCK (the command), then in `.venv-foreign`; see `foreign-requirements.txt`.
+llmock answers from the schema that it is sent, fails in the vendor's own form, and grades how its client behaves.
 """
 
 import asyncio
 import json
-import os
-import shutil
-import socket
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +19,6 @@ from jsonschema import Draft202012Validator  # noqa: E402
 
 pytestmark = pytest.mark.foreign
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -48,52 +41,6 @@ SCHEMA = {
     "required": ["searches"],
     "additionalProperties": False,
 }
-
-
-def command():
-    named = os.environ.get("CASEBOUND_TEST_LLMOCK") or str(ROOT / ".venv-foreign" / "bin" / "llmock")
-    found = shutil.which(named)
-    if found is None and os.environ.get("CASEBOUND_REQUIRE_SERVICES") == "1":
-        pytest.fail(f"no llmock at {named}: install tests/services/foreign-requirements.txt there")
-    if found is None:
-        pytest.skip(f"no llmock at {named} (tests/services/foreign-requirements.txt)")
-    return found
-
-
-@pytest.fixture(scope="module")
-def running():
-    """The address of a running llmock."""
-    program = command()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        [program, "serve", "--host", "127.0.0.1", "--port", str(port)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"},
-    )
-    try:
-        said = []
-        for line in server.stdout:
-            said.append(line)
-            if "Uvicorn running" in line:
-                break
-        else:
-            pytest.fail("llmock ended before it listened: " + "".join(said))
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.kill()  # it holds nothing, and would first wait for the reply that it still delays
-        server.communicate()
-
-
-@pytest.fixture
-def llmock(running):
-    """The same, with an empty journal."""
-    httpx.post(f"{running}/_llmock/reset").raise_for_status()
-    return running
 
 
 def script(llmock, **behavior):

@@ -73,7 +73,7 @@ provider = "offline"
 
 # A model behind OpenAI's interface, or any server that speaks it; replace the [llm] table above:
 # [llm]
-# provider = "openai"
+# provider = "openai"                          # or "gemini", with a table [llm.gemini]
 # model = "…"
 # response_format = "json_schema"              # json_schema | json_object | text
 # timeout_s = 300
