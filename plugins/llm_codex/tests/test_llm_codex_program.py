@@ -61,10 +61,15 @@ def test_a_program_that_changed_has_another_digest(tmp_path):
     assert found.digest() == digest_of(program.path.read_bytes()) != before
 
 
-def test_the_version_is_asked_for_without_our_environment(tmp_path, monkeypatch):
+def test_the_version_is_asked_for_without_our_environment_and_outside_our_home(tmp_path, monkeypatch):
     program = tmp_path / "codex"
     program.write_text(f'#!/bin/sh\nenv > "{tmp_path}/seen"\necho "{VERSION}"\n')
     program.chmod(0o755)
     monkeypatch.setenv("DATABASE_PASSWORD", "hidden")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     find_program(str(program))
-    assert "hidden" not in (tmp_path / "seen").read_text()
+    seen = dict(line.split("=", 1) for line in (tmp_path / "seen").read_text().splitlines())
+    assert "DATABASE_PASSWORD" not in seen
+    for name in ("HOME", "CODEX_HOME"):
+        assert Path(seen[name]).parent == tmp_path
+        assert not Path(seen[name]).exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -66,12 +67,13 @@ def _native_beside(script: Path) -> Path:
 
 
 def _version_of(path: Path) -> str:
-    try:
-        _, output = run_bounded(
-            [str(path), "--version"], timeout_s=_PATIENCE_S, keep_output=True, environment={"PATH": PATH}
-        )
-    except (OSError, ValueError) as exc:
-        raise _refusal(str(path), getattr(exc, "strerror", None) or "it cannot be started") from None
+    command = [str(path), "--version"]
+    with tempfile.TemporaryDirectory(prefix="casebound-codex-", ignore_cleanup_errors=True) as home:
+        variables = {"PATH": PATH, "HOME": home, "CODEX_HOME": home}  # it writes there even now
+        try:
+            _, output = run_bounded(command, timeout_s=_PATIENCE_S, keep_output=True, environment=variables)
+        except (OSError, ValueError) as exc:
+            raise _refusal(str(path), getattr(exc, "strerror", None) or "it cannot be started") from None
     if not _VERSION.fullmatch(output.strip()):
         raise _refusal(str(path), "a program that does not answer --version as the Codex CLI does")
     return output.strip().decode()
