@@ -180,8 +180,10 @@ def _opened(bound: Bound) -> Iterator[CatalogSource]:
 
 def _build_and_close(bound: Bound, stage: str) -> str:
     model = bound.stages[stage]
+    said = []
     for choice in (model, *model.fallback):
         provider = build_provider(choice, bound.host, bound.settings.llm_path)
         asyncio.run(provider.aclose())
-    who = " ".join(part for part in (model.provider, model.model) if part)
+        said.append(getattr(provider, "description", None))
+    who = " ".join(part for part in (model.provider, model.model, f"({said[0]})" if said[0] else None) if part)
     return f"{who}, not contacted: a call may cost money" if model.spec.resolver == "model" else who
