@@ -120,6 +120,7 @@ def test_the_request_holds_our_texts_our_schema_and_no_tools_for_whatever_model(
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (1200, 60)
 
 
+@pytest.mark.spec("B-116")
 def test_nothing_of_the_user_reaches_the_request(codex, server, tmp_path, monkeypatch):
     home, project = tmp_path / "home", tmp_path / "project"
     for folder in (home / ".codex" / "skills" / "trap", home / ".agents" / "skills" / "trap", project / ".codex"):

@@ -106,6 +106,7 @@ def test_the_environment_is_built_and_the_home_always_private(monkeypatch):
     assert user["CODEX_HOME"] == str(Path("~/.codex").expanduser())
 
 
+@pytest.mark.spec("B-116")
 def test_what_may_take_part_is_declared_and_never_called_absent():
     assert declared_context(LOCAL, machine_settings=False) == "effort: default of the server; CODEX_HOME: private"
     declared = declared_context(LOGIN, machine_settings=True)
