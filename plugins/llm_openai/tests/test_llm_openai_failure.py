@@ -6,7 +6,7 @@ import pytest
 from casebound.contracts.model_call import NativeReply
 from casebound.errors import ProviderError
 from casebound.llm.http.failure import LONGEST_WAIT_S
-from casebound_llm_openai.wire import read_reply
+from casebound_llm_openai.chat import read_reply
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -90,3 +90,10 @@ def test_a_request_that_cannot_be_sent_is_refused_without_a_call(loopback):
     with pytest.raises(ProviderError, match="no model"):
         send(loopback, changes={"model": None})
     assert loopback.requests == []
+
+
+def test_a_response_is_asked_for_where_the_settings_say_so(loopback):
+    send(loopback, api="responses")
+    (sent,) = loopback.requests
+    assert sent.path == "/v1/responses"
+    assert json.loads(sent.body)["store"] is False

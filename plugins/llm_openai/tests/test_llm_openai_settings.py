@@ -1,10 +1,13 @@
 """Settings refuse what leaks or cannot work, and the module that registers imports nothing heavy."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import casebound_llm_openai
 import pytest
+import tomli
 from casebound.specs import ProviderSpec
 from casebound_llm_openai.provider import OpenAIProvider
 from casebound_llm_openai.settings import OpenAISettings
@@ -32,6 +35,11 @@ def test_an_address_that_is_no_url_is_refused_here_too():
         {"max_tokens_field": "max_output_tokens"},
         {"body": {"stream": True}},
         {"body": {"model": "other"}},
+        {"api": "completions"},
+        {"api": "responses", "seed": 1},
+        {"api": "responses", "max_tokens_field": "max_tokens"},
+        {"api": "responses", "body": {"store": True}},
+        {"api": "responses", "body": {"previous_response_id": "resp_1"}},
         {"body": {"x": [float("inf")]}},
     ],
 )
@@ -47,6 +55,19 @@ def test_a_table_as_toml_gives_it_is_taken():
     assert settings.api_key_cmd == ("pass", "show", "openai")
     with pytest.raises(ValidationError):
         settings.seed = 1
+
+
+@pytest.mark.parametrize(
+    ("table", "endpoint"),
+    [
+        ({}, "/chat/completions"),
+        ({"api": "responses"}, "/responses"),
+        ({"api": "responses", "path": "/own"}, "/own"),
+        ({"body": {"store": True, "input": 1}}, "/chat/completions"),
+    ],
+)
+def test_the_way_of_asking_has_its_path(table, endpoint):
+    assert OpenAISettings.model_validate(table).endpoint == endpoint
 
 
 def test_the_hook_offers_the_provider():
@@ -65,3 +86,20 @@ def test_registering_imports_nothing_heavy():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+TABLE = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").partition("## Servers")[2]
+ROWS = [line.split("|") for line in TABLE.splitlines() if line.startswith("| ")]
+SERVERS = {row[1].strip(): row[2] for row in ROWS if "`" in row[2]}
+
+
+@pytest.mark.parametrize("server", sorted(SERVERS))
+def test_the_settings_that_the_readme_gives_for_a_server_hold(server):
+    written = tomli.loads("\n".join(re.findall(r"`([^`]+)`", SERVERS[server])))
+    assert written.pop("response_format", "json_schema") == "json_schema"
+    settings = OpenAISettings.model_validate(written)
+    assert settings.model_fields_set == written.keys()
+
+
+def test_the_readme_knows_the_usual_servers():
+    assert {"OpenAI", "Azure", "llama.cpp", "vLLM", "Ollama", "LM Studio", "OpenRouter"} <= SERVERS.keys()

@@ -1,4 +1,4 @@
-"""A provider for OpenAI's Chat Completions and every server that speaks the same."""
+"""A provider for OpenAI (Chat Completions or Responses) and every server that speaks the same."""
 
 from __future__ import annotations
 

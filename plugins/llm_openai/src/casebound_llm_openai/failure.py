@@ -16,11 +16,14 @@ from casebound.llm.http.failure import code_of_status, failure_of, number_of
 _QUOTA_NAMES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _AUTH_NAMES = frozenset({"invalid_api_key", "authentication_error", "no_db_connection"})
 _CONTEXT_NAMES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_REFUSAL_NAMES = frozenset(
+    {"bio_policy", "content_filter", "content_policy_violation", "invalid_prompt", "misalignment_policy_violation"}
+)
 _BY_NAME = {
     **dict.fromkeys(("rate_limit_exceeded", "rate_limit_error"), "LLM_RATE_LIMITED"),
     **dict.fromkeys(("timeout", "request_timeout", "deadline_exceeded"), "LLM_TIMEOUT"),
-    **dict.fromkeys(("invalid_request_error", "model_not_found", "unsupported_value"), "LLM_REQUEST"),
-    "invalid_json_schema": "LLM_REQUEST",
+    **dict.fromkeys(("invalid_request_error", "invalid_json_schema", "unsupported_value"), "LLM_REQUEST"),
+    **dict.fromkeys(("data_residency_mismatch", "model_not_found"), "LLM_REQUEST"),
 }
 _CONTEXT_HINT = "the request is longer than the model's context: shorten the report, or use another model"
 _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -46,9 +49,9 @@ def server_error(native: NativeReply, body: object, *, inside_success: bool = Fa
     )
 
 
-def is_content_filter(native: NativeReply, body: object) -> bool:
-    """Tell whether an error of the server is a refusal by its content filter (Azure says it with HTTP 400)."""
-    return native.status == 400 and "content_filter" in _names(_facts(body))
+def is_refused_prompt(body: object) -> str | None:
+    """Return the server's own word where its error is a refusal of the prompt, not a failure; None otherwise."""
+    return min(_names(_facts(body)) & _REFUSAL_NAMES, default=None)
 
 
 def _facts(body: object) -> Mapping[str, object]:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from casebound.clock import Clock
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply
 from casebound.llm.http.sender import Dialect, HttpSender
 
-from casebound_llm_openai.settings import OpenAISettings
-from casebound_llm_openai.wire import read_reply, request_body
+from casebound_llm_openai import chat, responses
+from casebound_llm_openai.settings import Api, OpenAISettings
 
 _KEPT_HEADERS = ("openai-processing-ms", "x-ratelimit-*")
 
 
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    """One way of asking: the body of a request, and what its reply says."""
+
+    request_body: Callable[[ModelRequest, OpenAISettings], dict[str, object]]
+    read_reply: Callable[[NativeReply], ModelReply]
+
+
+_WIRES: dict[Api, _Wire] = {
+    "chat": _Wire(chat.request_body, chat.read_reply),
+    "responses": _Wire(responses.request_body, responses.read_reply),
+}
+
+
 class OpenAIProvider:
-    """A `casebound.llm.provider.Provider` for Chat Completions. It belongs to the event loop of its first `send`."""
+    """A `casebound.llm.provider.Provider` for one server and one way of asking.
+
+    It belongs to the event loop of its first `send`.
+    """
 
     def __init__(self, settings: OpenAISettings, *, clock: Clock | None = None) -> None:
         """Resolve the key; nothing is opened yet.
@@ -23,6 +43,7 @@ class OpenAIProvider:
                 cannot be read.
         """
         self._settings = settings
+        self._wire = _WIRES[settings.api]
         self._sender = HttpSender(settings, _dialect(settings), clock=clock)
 
     async def send(self, request: ModelRequest) -> NativeReply:
@@ -32,12 +53,12 @@ class OpenAIProvider:
             ProviderError: as `HttpSender.post` says; `LLM_REQUEST` too where the request cannot be put into this wire
                 format, and then nothing was sent.
         """
-        body = request_body(request, self._settings)
-        return await self._sender.post(self._settings.path, body, timeout_s=request.timeout_s)
+        body = self._wire.request_body(request, self._settings)
+        return await self._sender.post(self._settings.endpoint, body, timeout_s=request.timeout_s)
 
     def read(self, native: NativeReply) -> ModelReply:
-        """Return what the native bytes say; see `wire.read_reply`."""
-        return read_reply(native)
+        """Return what the native bytes say; see `chat.read_reply` and `responses.read_reply`."""
+        return self._wire.read_reply(native)
 
     async def aclose(self) -> None:
         """Close the connections."""

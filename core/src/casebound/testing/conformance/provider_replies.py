@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from casebound.contracts.model_call import FinishReason, ResponseFormat, Usage
 from casebound.testing.loopback import Response
 
 
@@ -16,11 +17,34 @@ class Capabilities:
         http: it speaks HTTP to an address that the fixture sets to `loopback.url`.
         key: it sends the key `CANARY`, which the fixture hands to it.
         usage: its server reports token counts.
+        response_formats: the formats that it can ask for.
     """
 
     http: bool = True
     key: bool = True
     usage: bool = True
+    response_formats: frozenset[ResponseFormat] = frozenset({"json_schema", "json_object", "text"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a request's body means, whatever the vendor's words for it.
+
+    Attributes:
+        model, system, user, max_output_tokens: as they stand in the body; a model that stands in the path is read from
+            there by the author.
+        response_format: the mode that the body asks for.
+        schema: the schema that it carries; None: none.
+        rest: every field that none of these was read from.
+    """
+
+    model: str | None
+    system: str
+    user: str
+    max_output_tokens: int
+    response_format: ResponseFormat
+    schema: Mapping[str, object] | None
+    rest: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +62,12 @@ class Replies:
         no_text: a reply without any text.
         error_in_success: an error inside HTTP 200.
         quota: the account is used up, so that waiting does not help.
+        usage: exactly what `success` reports, cached and reasoning tokens among it.
+        request_id, served_model: exactly what `success` reports.
+        endings: further replies by their name, each with the finish reason that it has.
+        empties: further replies without any text or choice, by their name.
+        errors: further errors in the vendor's own words, by their name, each with its code.
+        unsendable_schema: a schema that the provider cannot send, and so refuses before the call.
         error_body: a body for any status of 400 and above; the suite chooses the status.
     """
 
@@ -51,6 +81,13 @@ class Replies:
     no_text: Response | None = None
     error_in_success: Response | None = None
     quota: Response | None = None
+    usage: Usage | None = None
+    request_id: str | None = None
+    served_model: str | None = None
+    endings: Mapping[str, tuple[Response, FinishReason]] = field(default_factory=dict)
+    empties: Mapping[str, Response] = field(default_factory=dict)
+    errors: Mapping[str, tuple[Response, str]] = field(default_factory=dict)
+    unsendable_schema: Mapping[str, object] | None = None
     error_body: bytes = b'{"error":{"message":"no"}}'
 
 
@@ -60,6 +97,7 @@ CODE_OF_STATUS = {
     403: "LLM_AUTH",
     404: "LLM_REQUEST",
     408: "LLM_TIMEOUT",
+    409: "LLM_UNAVAILABLE",
     413: "LLM_REQUEST",
     422: "LLM_REQUEST",
     429: "LLM_RATE_LIMITED",
@@ -67,6 +105,7 @@ CODE_OF_STATUS = {
     502: "LLM_UNAVAILABLE",
     503: "LLM_UNAVAILABLE",
     504: "LLM_UNAVAILABLE",
+    524: "LLM_UNAVAILABLE",
     529: "LLM_UNAVAILABLE",
 }
 TRANSIENT = frozenset({"LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE"})

@@ -1,4 +1,4 @@
-"""What goes onto the wire, and what is read from it."""
+"""What Chat Completions put onto the wire, and what is read from them."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 from casebound.contracts.model_call import NativeReply, Usage
 from casebound.errors import ProviderError
 from casebound.testing.scripted import model_request
+from casebound_llm_openai.chat import read_reply, request_body
 from casebound_llm_openai.settings import OpenAISettings
-from casebound_llm_openai.wire import read_reply, request_body
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,6 +113,13 @@ def test_a_server_that_takes_all_of_json_schema_gets_all_of_it():
 @pytest.mark.parametrize(("name", "sent"), [("entity link/1", "entity_link_1"), ("ж" * 70, "_" * 64), ("", "reply")])
 def test_the_schema_name_fits_the_wire(name, sent):
     assert request_body(request(schema_name=name), OpenAISettings())["response_format"]["json_schema"]["name"] == sent
+
+
+def test_a_schema_without_a_strict_form_is_refused_before_sending_with_its_reason():
+    schema = {**SCHEMA, "properties": {"name": {"type": "string", "not": {"const": "x"}}}}
+    with pytest.raises(ProviderError, match="the keyword not") as caught:
+        request_body(request(response_schema=schema), OpenAISettings())
+    assert (caught.value.code, caught.value.pointer) == ("LLM_REQUEST", "/properties/name")
 
 
 def test_a_request_without_a_model_is_refused_before_sending():
