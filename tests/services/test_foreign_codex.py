@@ -13,8 +13,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from casebound.canonical import canonical_bytes
 from casebound.errors import ProviderError
 from casebound.llm.strict_schema import sending_copy
+from casebound.testing.conformance.provider_asking import HARD_TEXTS
 from casebound.testing.conformance.secret import CANARY, assert_no_canary, texts_of
 from casebound.testing.loopback import Fault, Loopback, Response
 from casebound.testing.scripted import model_request
@@ -115,9 +117,17 @@ def test_the_request_holds_our_texts_our_schema_and_no_tools_for_whatever_model(
     assert body["text"]["format"]["strict"] is True
     assert "instructions" not in body
     assert [native.headers["exit-status"], native.headers["codex-version"]] == ["0", f"codex-cli {VERSION}"]
+    assert "stderr" not in native.headers
     reply = codex.read(native)
     assert (reply.text, reply.finish_reason, reply.tools) == (ANSWER, "stop", ())
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (1200, 60)
+
+
+@pytest.mark.parametrize("name", HARD_TEXTS)
+def test_hard_texts_arrive_exactly(codex, server, name):
+    request = asked(system=f"Say: {HARD_TEXTS[name]}.", user=canonical_bytes({"text": HARD_TEXTS[name]}).decode())
+    call(codex, system=request.system, user=request.user)
+    assert texts(sent(server)) == [("developer", request.system), ("user", request.user)]
 
 
 @pytest.mark.spec("B-116")

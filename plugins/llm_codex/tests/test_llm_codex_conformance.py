@@ -35,6 +35,14 @@ class TestCodex(ProviderConformance):
         no_text=reply("no_output"),
         error_in_success=reply("http_500", status=1),
         quota=reply("quota", status=1),
+        empties={name: reply(name) for name in ("no_output", "refusal")},
+        errors={
+            "401": (reply("http_401", status=1), "LLM_AUTH"),
+            "429": (reply("http_429", status=1), "LLM_RATE_LIMITED"),
+            "400": (reply("bad_request", status=1), "LLM_REQUEST"),
+            "503": (reply("http_503", status=1), "LLM_UNAVAILABLE"),
+            "nobody listens": (reply("refused_connection", status=1), "LLM_UNAVAILABLE"),
+        },
     )
 
     @pytest.fixture

@@ -109,6 +109,13 @@ def test_what_codex_cannot_take_is_refused_before_it_runs(program, changes, says
     assert program.calls == []
 
 
+def test_no_http_library_is_needed():
+    source = (
+        "import sys, casebound_llm_codex.provider; sys.exit(any(name in sys.modules for name in ('httpx', 'aiohttp')))"
+    )
+    assert subprocess.run([sys.executable, "-c", source]).returncode == 0
+
+
 # --- what is kept -----------------------------------------------------------------------------------------------------
 
 

@@ -76,6 +76,11 @@ class Places:
         return self.root / "work"
 
     @property
+    def temporary(self) -> Path:
+        """Its folder for temporary files. The home is not below it, of which Codex would warn in each call."""
+        return self.root / "tmp"
+
+    @property
     def catalog(self) -> Path:
         """The file with our entry for the model."""
         return self.root / "models.json"
@@ -105,7 +110,7 @@ def arguments(request: ModelRequest, settings: CodexSettings, places: Places) ->
 def environment(settings: CodexSettings, places: Places) -> dict[str, str]:
     """Return every variable that Codex has, but the key. Its home is private even where its CODEX_HOME is not."""
     home = places.home if settings.codex_home == "private" else Path(settings.user_codex_home).expanduser()
-    return {"PATH": PATH, "HOME": str(places.home), "CODEX_HOME": str(home), "TMPDIR": str(places.home)}
+    return {"PATH": PATH, "HOME": str(places.home), "CODEX_HOME": str(home), "TMPDIR": str(places.temporary)}
 
 
 def model_catalog(request: ModelRequest, settings: CodexSettings) -> bytes:

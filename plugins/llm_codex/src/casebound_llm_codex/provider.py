@@ -125,8 +125,8 @@ def private_places(request: ModelRequest, settings: CodexSettings) -> Iterator[P
         root = Path(folder).resolve()
         schema = root / "schema.json" if request.response_format == "json_schema" else None
         places = Places(root, schema)
-        places.home.mkdir()
-        places.work.mkdir()
+        for inner in (places.home, places.work, places.temporary):
+            inner.mkdir()
         places.catalog.write_bytes(model_catalog(request, settings))
         if schema is not None:
             schema.write_bytes(canonical_bytes(sending_copy(request.response_schema)))
