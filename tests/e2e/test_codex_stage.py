@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.testing.conformance.secret import CANARY
-from casebound.testing.distributions import run_casebound
-from casebound.testing.scripted_program import Play, ScriptedProgram
+from casebound.testing.distributions import listen_to_ctrl_c, run_casebound
+from casebound.testing.scripted_program import Lifeline, Play, ScriptedProgram
 
 PACKAGE = "cases/brewfest-wolpertinger"
 REVISION = f"{PACKAGE}/analysis/interpretations/0001"
@@ -118,6 +122,31 @@ def test_an_empty_answer_is_corrected_and_a_rate_limit_waited_for(
     first, second = program.calls
     assert "feedback" not in json.loads(first.prompt)
     assert json.loads(second.prompt)["feedback"]
+
+
+def test_ctrl_c_ends_codex_with_all_that_it_started_and_the_case_goes_on_later(
+    program: ScriptedProgram, by_rules: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    with Lifeline(tmp_path / "lifeline") as line:
+        program.plays(Play(lifeline=line.path), Play(output=events(plan_of(by_rules))))
+        run = subprocess.Popen(
+            [sys.executable, "-m", "casebound", "resolve", "report.md"],
+            cwd=tmp_path,
+            env={**os.environ, **KEY, "TMPDIR": str(tmp_path / "temporary")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=listen_to_ctrl_c,
+        )
+        assert line.wait_for_start()
+        os.killpg(run.pid, signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+        assert (run.returncode, b"Traceback" in said) == (130, False)
+        assert line.wait_for_end()
+    assert list((tmp_path / "temporary").iterdir()) == []
+    done = run_casebound(["resolve", "report.md", "--format", "json"], cwd=tmp_path, environment=KEY)
+    assert json.loads(done.stdout)["state"] == "interpreted"
 
 
 def test_doctor_says_which_program_it_is_or_what_is_wrong_with_it(program: ScriptedProgram, tmp_path: Path) -> None:
