@@ -276,6 +276,13 @@ def test_a_key_that_somebody_echoes_is_masked(program, monkeypatch):
     assert_no_canary(repr(native), native.body.decode(), *texts_of(caught.value))
 
 
+def test_a_key_that_the_end_of_standard_error_begins_within_is_masked(program, monkeypatch):
+    monkeypatch.setenv("CANARY_KEY", CANARY)
+    program.plays(Play(output=SUCCESS, errors=CANARY.encode() + b"x" * (4096 - len(CANARY) // 2)))
+    native = asyncio.run(provider(program, api_key_env="CANARY_KEY").send(model_request(response_schema=SCHEMA)))
+    assert native.headers["stderr"].strip("x") in "[key]"
+
+
 @pytest.mark.parametrize("play", [Play(output=b"x" * 5000), Play(reads_prompt=False, status=-signal.SIGTERM)])
 def test_the_key_is_in_no_exception(program, monkeypatch, play):
     monkeypatch.setenv("CANARY_KEY", CANARY)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from casebound.processes import kill_group
 
-MOST_CHATTER = 4096
+MOST_CHATTER = 1 << 20
 _PART = 65_536
 _REAPING_S = 5
 

@@ -38,6 +38,7 @@ from casebound_llm_codex.program import find_program
 from casebound_llm_codex.settings import CodexSettings
 
 _MACHINE_SETTINGS = Path("/etc/codex")
+_MOST_CHATTER = 4096
 
 
 class CodexProvider:
@@ -107,7 +108,8 @@ class CodexProvider:
         )
 
     def _native(self, ended: Ended, digest: str, duration_ms: int) -> NativeReply:
-        chatter = masked(ended.chatter, self._key).decode("utf-8", "replace")
+        # Masked first: of a key that the cut goes through, a part would stay.
+        chatter = masked(ended.chatter, self._key)[-_MOST_CHATTER:].decode("utf-8", "replace")
         headers = {
             "codex-context": declared_context(self._settings, machine_settings=_MACHINE_SETTINGS.is_dir()),
             "codex-digest": digest,
