@@ -120,7 +120,7 @@ class HttpSender:
             parts += part
             if len(parts) > limit:
                 raise self._too_large()
-        encoding = response.headers.get("content-encoding", "identity")
+        encoding = self._masked_text(response.headers.get("content-encoding", "identity"))
         decoded = _decoded(bytes(parts), encoding, limit)
         if len(decoded) > limit:
             raise self._too_large()
@@ -161,8 +161,11 @@ class HttpSender:
         )
 
     def _masked(self, native: NativeReply) -> NativeReply:
-        headers = {name: masked(value.encode(), self._key).decode() for name, value in native.headers.items()}
+        headers = {name: self._masked_text(value) for name, value in native.headers.items()}
         return NativeReply(native.status, masked(native.body, self._key), headers, native.duration_ms)
+
+    def _masked_text(self, text: str) -> str:
+        return masked(text.encode("utf-8", "surrogateescape"), self._key).decode("utf-8", "surrogateescape")
 
 
 class _KeyAuth(httpx.Auth):
