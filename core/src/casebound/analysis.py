@@ -216,6 +216,7 @@ class Analysis:
                 provider=lambda: self._engine.provider(stage),
                 clock=self._engine.clock,
                 spend=lambda: self._engine.spend(self._package),
+                allow=self._engine.allow,
             )
         )
         return None if reply is None else self._keep(path, derive(reply))

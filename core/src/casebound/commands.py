@@ -16,5 +16,6 @@ CORE_COMMANDS: dict[str, str] = {
     "resume": "Let a blocked case go on.",
     "explain": "Explain each claim down to the text and the row.",
     "verify": "Check that finished packages still hold.",
+    "record": "Write the recorded replies of a package into one file.",
     "demo": "Resolve the embedded sample report.",
 }

@@ -22,10 +22,12 @@ from casebound.host import Host, build_host
 from casebound.intake.admission import admit, check_duplicate, read_report
 from casebound.llm.attempts import AttemptLog
 from casebound.llm.provider import Provider
+from casebound.llm.replay import ReplayProvider
 from casebound.loop import Loop
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
 from casebound.progress import derive_progress, latest_revision
+from casebound.recording import load_recording
 from casebound.result import Result, contradictions_told, derive_result
 from casebound.settings import Settings, database_url, load_settings
 from casebound.specs import CORE_STAGES
@@ -48,6 +50,7 @@ class Project:
         providers: by stage; a caller may answer a stage with a provider of its own.
         on_step: called with package and step, for progress.
         notes: what the operator should be told beside the results; whoever shows one takes it out.
+        replay: answers every stage from recorded replies, and nobody else is asked; None: nothing is replayed.
     """
 
     settings: Settings
@@ -58,6 +61,7 @@ class Project:
     providers: dict[str, Provider] = field(default_factory=dict)
     on_step: Callable[[Package, str], None] = lambda package, step: None
     notes: list[str] = field(default_factory=list)
+    replay: ReplayProvider | None = None
     _sent: int = 0
     _loop: Loop = field(default_factory=Loop)
     _engine: Engine = field(init=False)
@@ -67,6 +71,9 @@ class Project:
         self._engine = Engine(
             self.bound, self.clock, self._spend, self.providers, lambda package, step: self.on_step(package, step)
         )
+        if self.replay is not None:
+            self.providers.update(dict.fromkeys(self.bound.stages, self.replay))
+            self._engine.allow = self.replay.check
         self._pipeline = Pipeline(self._engine)
 
     @classmethod
@@ -78,6 +85,7 @@ class Project:
         workspace: Path_ | None = None,
         clock: Clock | None = None,
         providers: Mapping[str, Provider] | None = None,
+        replay_from: Path_ | None = None,
     ) -> Project:
         """Read the settings, load the plugins, and bind the two; nothing is written.
 
@@ -87,9 +95,11 @@ class Project:
             workspace: the folder of the packages; None: `.casebound/` beside the settings.
             clock: None: the machine's.
             providers: by stage, in place of those that the settings name.
+            replay_from: a recording, or a package: its recorded replies answer every stage, and nobody else is asked.
 
         Raises:
-            SettingsError: with file, key and what is accepted.
+            SettingsError: with file, key and what is accepted; `REPLAY_SOURCE` for replies that cannot be used;
+                `REPLAY_MISMATCH` where the settings name another provider or model than answered then.
             PluginError: a plugin that is needed is broken or clashes.
         """
         settings = load_settings(
@@ -100,7 +110,10 @@ class Project:
         host = build_host(settings.project.plugins)
         bound = bind(settings, host)
         folder = settings.path.parent / ".casebound" if workspace is None else Path(workspace)
-        return cls(settings, host, bound, Workspace(folder), clock or SystemClock(), dict(providers or {}))
+        replay = None if replay_from is None else open_replay(replay_from, bound)
+        return cls(
+            settings, host, bound, Workspace(folder), clock or SystemClock(), dict(providers or {}), replay=replay
+        )
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
@@ -282,6 +295,8 @@ class Project:
     # --- what the calls share ---------------------------------------------------------------------------------------
 
     def _spend(self, package: Package) -> None:
+        if self.replay is not None:
+            return  # nothing is sent, and nothing paid
         budget = self.settings.budget
         if budget.run_calls and self._sent >= budget.run_calls:
             raise SettingsError("BUDGET_REACHED", pointer="budget.run_calls", found=f"{self._sent} calls in this run")
@@ -310,6 +325,19 @@ class Project:
         """Let go of the database and of the connections of all providers."""
         self._loop.run(self._engine.aclose())
         self._loop.close()
+
+
+def open_replay(source: Path_, bound: Bound) -> ReplayProvider:
+    """Return the provider that answers from the recorded replies of a file or a package.
+
+    Raises:
+        SettingsError: `REPLAY_SOURCE`, `PACKAGE_UNREADABLE`; `REPLAY_MISMATCH` where the settings name another provider
+            or model than answered then.
+    """
+    replay = ReplayProvider(load_recording(Path(source), bound.host))
+    for stage, model in bound.stages.items():
+        replay.check_model(stage, model.provider, model.model)
+    return replay
 
 
 def _failed(result: Result, error: CaseboundError) -> Result:

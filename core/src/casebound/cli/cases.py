@@ -18,6 +18,7 @@ from casebound.cli.common import (
     print_nodes,
     print_note,
     progress,
+    replay_option,
     settings_options,
     workspace_option,
 )
@@ -37,6 +38,7 @@ stop_option = click.option(
 @click.argument("reports", metavar="REPORT...", nargs=-1, required=True)
 @click.option("--package-id", metavar="ID", help="Name the package; a new id is a fresh case of the same report.")
 @stop_option
+@replay_option
 @settings_options
 @workspace_option
 @format_option
@@ -45,6 +47,7 @@ def resolve(
     reports: tuple[str, ...],
     package_id: str | None,
     stop_after: str | None,
+    replay_from: Path | None,
     project_config: Path | None,
     llm_config: Path | None,
     workspace: Path | None,
@@ -54,7 +57,7 @@ def resolve(
     from casebound.result import common_exit_status
 
     statuses = []
-    with _open(project_config, llm_config, workspace) as project:
+    with _open(project_config, llm_config, workspace, replay_from) as project:
         with redirect_stdout(sys.stderr):  # what a provider prints when it is made is no answer
             results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
         while (result := _next(project, results)) is not None:
@@ -92,6 +95,7 @@ def show(
 @click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
 @click.argument("case", metavar="CASE")
 @stop_option
+@replay_option
 @settings_options
 @workspace_option
 @format_option
@@ -99,13 +103,14 @@ def show(
 def resume(
     case: str,
     stop_after: str | None,
+    replay_from: Path | None,
     project_config: Path | None,
     llm_config: Path | None,
     workspace: Path | None,
     as_json: bool,
 ) -> int:
     """Go on with one case and print its result."""
-    with _open(project_config, llm_config, workspace) as project:
+    with _open(project_config, llm_config, workspace, replay_from) as project:
         with progress() as project.on_step:
             result = project.resume(case, stop_after=stop_after)
         _print_result(result, as_json, _options(project_config, llm_config, workspace))
@@ -198,10 +203,12 @@ def demo(name: str | None, workspace: Path | None) -> int:
 
 
 @contextmanager
-def _open(project_config: Path | None, llm_config: Path | None, workspace: Path | None) -> Iterator[Project]:
+def _open(
+    project_config: Path | None, llm_config: Path | None, workspace: Path | None, replay_from: Path | None = None
+) -> Iterator[Project]:
     from casebound.api import Project
 
-    project = Project.open(project_config, llm_config=llm_config, workspace=workspace)
+    project = Project.open(project_config, llm_config=llm_config, workspace=workspace, replay_from=replay_from)
     try:
         yield project
     finally:

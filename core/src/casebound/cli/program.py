@@ -35,6 +35,7 @@ HOMES: dict[str, str] = {
     "resume": "casebound.cli.cases",
     "explain": "casebound.cli.cases",
     "verify": "casebound.cli.cases",
+    "record": "casebound.cli.replies",
     "demo": "casebound.cli.cases",
 }
 
