@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, record, resolve, resume, show, verify
+    from casebound.api import explain, record, rehearse, resolve, resume, show, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
 
@@ -18,13 +18,25 @@ _HOMES = {
     "explain": "casebound.api",
     "hookimpl": "casebound.hookspecs",
     "record": "casebound.api",
+    "rehearse": "casebound.api",
     "resolve": "casebound.api",
     "resume": "casebound.api",
     "show": "casebound.api",
     "verify": "casebound.api",
 }
 
-__all__ = ["CaseboundError", "__version__", "explain", "hookimpl", "record", "resolve", "resume", "show", "verify"]
+__all__ = [
+    "CaseboundError",
+    "__version__",
+    "explain",
+    "hookimpl",
+    "record",
+    "rehearse",
+    "resolve",
+    "resume",
+    "show",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> object:

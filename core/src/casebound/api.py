@@ -13,13 +13,14 @@ from casebound.errors import SettingsError
 from casebound.host import Host, build_host
 from casebound.project import Path_, Project
 from casebound.recording import write_recording
+from casebound.rehearsal import Rehearsal, rehearse_package
 from casebound.result import Result
 from casebound.verification import Verification, verify_package
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
 
-__all__ = ["Project", "Result", "Verification", "explain", "record", "resolve", "resume", "show", "verify"]
+__all__ = ["Project", "Result", "Verification", "explain", "record", "rehearse", "resolve", "resume", "show", "verify"]
 
 
 def resolve(
@@ -92,6 +93,24 @@ def record(package: Path_, file: Path_, *, host: Host | None = None) -> None:
             `OUTPUT_FILE`; `USAGE` for what is no path.
     """
     write_recording(_package_path(package), Path(file), host or build_host())
+
+
+def rehearse(
+    package: Path_, *, interpretation: int | None = None, resolution: int | None = None, host: Host | None = None
+) -> Rehearsal:
+    """Judge the recorded replies of a package by another version's rules; nothing is written.
+
+    Args:
+        package: the folder that holds `package.json`.
+        interpretation: the interpretation protocol to judge by; None: the frozen one.
+        resolution: the resolution protocol to judge plans and assessments by; None: the frozen one.
+        host: the plugins to use; None: all that are installed.
+
+    Raises:
+        CaseboundError: as `casebound.rehearsal.rehearse_package`; `USAGE` for what is no path.
+    """
+    path = _package_path(package)
+    return rehearse_package(path, host or build_host(), interpretation=interpretation, resolution=resolution)
 
 
 def verify(package: Path_, *, host: Host | None = None) -> Verification:

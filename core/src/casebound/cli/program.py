@@ -36,6 +36,7 @@ HOMES: dict[str, str] = {
     "explain": "casebound.cli.cases",
     "verify": "casebound.cli.cases",
     "record": "casebound.cli.replies",
+    "rehearse": "casebound.cli.replies",
     "demo": "casebound.cli.cases",
 }
 
