@@ -368,6 +368,11 @@ register_codes(
             ("INTERPRETATION_ENTITY_MISSING", "a selected entity is not retained", "add it to relevant_entities"),
             ("INTERPRETATION_ENTITY_PROVENANCE", "a selected entity lacks its mention or evidence", "cite both"),
             (
+                "INTERPRETATION_ENTITY_NOT_RETAINED",
+                "a selected entity is missing, or lacks its own alias or its mention",
+                "add it to relevant_entities, and cite both",
+            ),
+            (
                 "INTERPRETATION_NAME_BINDING",
                 "a named entity does not cite a fact of its name",
                 "cite one of its name facts",

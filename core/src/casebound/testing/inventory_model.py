@@ -101,7 +101,7 @@ def _statement(text: str, source_ids: Sequence[str]) -> dict[str, object]:
 
 
 def _entity(entity: Message) -> dict[str, object]:
-    bound = [binding["fact"] for binding in entity["name_bindings"]]
+    bound = [binding["fact"] for binding in entity.get("name_bindings", ())]
     return {
         "entity_id": entity["id"],
         "reason": entity.get("required_reason") or "it matters here",
