@@ -94,7 +94,7 @@ async def _ask(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt])
     number = attempts[-1].number + 1 if attempts else 1
     provider = talk.provider()
     talk.spend()
-    feedback = _freeze_feedback(talk, log, attempts)
+    feedback = _freeze_feedback(talk, log, attempts, number)
     request = derive_request(talk.policy, talk.protocol, talk.context, feedback, attempts, number)
     talk.allow(request)
     digest = log.write_request(request)
@@ -139,33 +139,42 @@ def derive_request(
     )
 
 
-def _freeze_feedback(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt]) -> Mapping[str, object] | None:
-    """Write the feedback on the last invalid reply, unless it stands already, and return what the request carries.
+def _freeze_feedback(
+    talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt], number: int
+) -> Mapping[str, object] | None:
+    """Return the feedback that attempt `number` carries, writing it unless the last invalid reply has one already.
 
     An attempt that only repeats one that a provider failed carries the feedback of that one.
     """
-    invalid = [attempt for attempt in attempts if attempt.outcome and attempt.outcome.kind == "invalid"]
-    if not invalid:
+    last = last_invalid(attempts)
+    if last is None:
         return None
-    last = invalid[-1]
-    path = talk.revision.feedback(talk.stage, last.number + 1)
-    frozen = talk.package.load_if(path, Feedback)
-    if frozen is None:
-        frozen = derive_feedback(
-            talk.protocol, talk.context, talk.stage, last, talk.package.digest(log.path(last.number, OUTCOME))
-        )
-        talk.package.create_artifact(path, frozen)
+    for path in (talk.revision.feedback(talk.stage, place) for place in range(last.number + 1, number + 1)):
+        frozen = talk.package.load_if(path, Feedback)
+        if frozen is not None:
+            return frozen.feedback
+    outcome = talk.package.digest(log.path(last.number, OUTCOME))
+    frozen = derive_feedback(talk.protocol, talk.context, last, outcome, number)
+    talk.package.create_artifact(talk.revision.feedback(talk.stage, number), frozen)
     return frozen.feedback
 
 
+def last_invalid(attempts: Sequence[Attempt]) -> Attempt | None:
+    """Return the attempt that the next feedback answers, None where no reply was invalid."""
+    return next((each for each in reversed(attempts) if each.outcome and each.outcome.kind == "invalid"), None)
+
+
 def derive_feedback(
-    protocol: PromptProtocol, context: Mapping[str, object], stage: str, invalid: Attempt, outcome_digest: str
+    protocol: PromptProtocol, context: Mapping[str, object], invalid: Attempt, outcome_digest: str, number: int
 ) -> Feedback:
-    """Return the feedback on an invalid attempt: pure, so that `verify` can repeat it."""
+    """Return the feedback on an invalid attempt, frozen before attempt `number`: pure, so that `verify` can repeat it.
+
+    That is the very next attempt, unless that one was sent before feedback was kept.
+    """
     findings = invalid.outcome.findings if invalid.outcome else ()
     return Feedback(
-        stage=stage,
-        attempt=invalid.number + 1,
+        stage=protocol.stage,
+        attempt=number,
         outcome=outcome_digest,
         feedback=protocol.feedback(findings, context),
     )
