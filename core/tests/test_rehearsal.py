@@ -183,6 +183,85 @@ def test_an_error_of_the_server_is_listed_and_not_judged(inventory):
     assert (rehearsal.agrees, rehearsal.exit_status) == (True, 0)
 
 
+# --- the example of the citation policy -------------------------------------------------------------------------------
+
+
+class CitingFacts(InventoryModel):
+    """Shows the identity of a selected entity by a look-up fact and a mention, never by its alias.
+
+    Args:
+        shift: cite the fact of the entity that many places further on: an unrelated one.
+    """
+
+    def __init__(self, shift=0):
+        super().__init__()
+        self._shift = shift
+
+    def answer(self, request):
+        reply = super().answer(request)
+        if request.stage == "interpretation":
+            message = message_of(request)
+            ids = [entity["canonical_id"] for entity in message["entities"] if entity["selected"]]
+            named = {entity["id"]: entity for entity in message["entities"] if entity["selected"]}
+            for given in reply["relevant_entities"]:
+                if entity := named.get(given["entity_id"]):
+                    wanted = ids[(ids.index(entity["canonical_id"]) + self._shift) % len(ids)]
+                    lookups = [fact for fact in message["facts"] if fact["kind"] == "entity_name_lookup"]
+                    fact = next(fact["id"] for fact in lookups if fact["entity_id"] == wanted)
+                    given["source_ids"] = [entity["mentions"][0], fact]
+        return reply
+
+
+@pytest.mark.spec("A-143")
+def test_a_reply_that_cites_a_fact_for_the_alias_is_refused_by_1_and_accepted_by_2(inventory, tmp_path):
+    inventory.configure(settings_text(more="[protocols]\ninterpretation = 1\n"))
+    result = resolve(inventory, CitingFacts())
+    assert (result.state, result.code) == ("review", "INTERPRETATION_INVALID_RESPONSES")
+    root, host = inventory.package().root, inventory.host()
+    before = digests(root)
+    code = "INTERPRETATION_ENTITY_NOT_RETAINED"
+    assert attempts(rehearse(root, interpretation=2, host=host)) == [(number, code, None) for number in (1, 2, 3)]
+    assert attempts(rehearse(root, interpretation=1, host=host)) == [(number, code, code) for number in (1, 2, 3)]
+    assert digests(root) == before
+    # The old rule goes on to refuse it, also where the recorded replies answer once more.
+    again = write_inventory(tmp_path / "again", settings=settings_text(more="[protocols]\ninterpretation = 1\n"))
+    [replayed] = again.project(replay_from=root).resolve([again.report])
+    assert (replayed.state, replayed.code) == (result.state, result.code)
+    assert attempts(rehearse(replayed.package, interpretation=2, host=host))[0] == (1, code, None)
+
+
+def test_the_fact_of_another_entity_is_refused_by_both(inventory):
+    inventory.configure(settings_text(more="[protocols]\ninterpretation = 1\n"))
+    resolve(inventory, CitingFacts(shift=1))
+    rehearsal = rehearse(inventory.package().root, interpretation=2, host=inventory.host())
+    assert attempts(rehearsal)[0] == (1, "INTERPRETATION_ENTITY_NOT_RETAINED", "INTERPRETATION_ENTITY_PROVENANCE")
+
+
+# By the version that answered, which versions accept its valid reply. 3 brings two fields, 4 a fixed reason for what
+# has no name, 5 names by which a thing has one, so that it may be explained again, but must cite them.
+ACCEPTED_BY = {1: (1, 2), 2: (1, 2), 3: (3,), 4: (3, 4), 5: (3, 5, 6), 6: (3, 5, 6)}
+
+
+@pytest.mark.parametrize("version", ACCEPTED_BY)
+def test_every_version_judges_what_every_other_one_was_told(inventory, version):
+    inventory.configure(settings_text(more=f"[protocols]\ninterpretation = {version}\n"))
+    assert resolve(inventory, InventoryModel()).state == "interpreted"
+    root, host = inventory.package().root, inventory.host()
+    codes = {other: attempts(rehearse(root, interpretation=other, host=host))[0][2] for other in ACCEPTED_BY}
+    assert tuple(other for other, code in codes.items() if code is None) == ACCEPTED_BY[version]
+    assert set(codes.values()) <= {None, "LLM_OUTPUT_SCHEMA"}
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_every_version_of_resolution_can_judge_every_other(inventory, version):
+    inventory.configure(settings_text(more=f"[protocols]\nresolution = {version}\n"))
+    assert resolve(inventory, InventoryModel()).state == "interpreted"
+    for other in range(1, 5):
+        rehearsal = rehearse(inventory.package().root, resolution=other, host=inventory.host())
+        assert rehearsal.agrees
+        assert [stage.version for stage in rehearsal.stages][:2] == [other, other]
+
+
 # --- rules of plugins -------------------------------------------------------------------------------------------------
 
 
