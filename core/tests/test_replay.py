@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from casebound.canonical import canonical_bytes
@@ -17,6 +20,8 @@ from casebound.testing.inventory import REPORT, settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.scripted import RaisingProvider, native_error, native_reply
 from casebound.verification import verify_package
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 STAGES = ("plan", "assessment", "interpretation")
 RESULTS = (
@@ -162,6 +167,72 @@ def test_a_call_whose_reply_never_arrived_is_unknown_again(live, elsewhere):
     assert verify_package(elsewhere.package().root, elsewhere.host()).answer == "holds"
 
 
+def test_a_blocked_case_is_resumed_by_a_replay(live, elsewhere):
+    model = InventoryModel(scripted={"assessment": [native_error("LLM_QUOTA")]})
+    assert live.resolve(model).state == "blocked"
+    live.clock.advance(120)
+    assert live.project(model).resume("INC-7").state == "interpreted"
+    file = write(live)
+    assert replay(elsewhere, file).state == "blocked"
+    elsewhere.clock.advance(120)
+    assert elsewhere.project(RaisingProvider(), replay_from=file).resume("INC-7").state == "interpreted"
+    assert outcomes(elsewhere) == outcomes(live)
+
+
+def test_a_replayed_package_may_be_replayed_in_its_turn(live, elsewhere, tmp_path):
+    slow = ProviderError("LLM_TIMEOUT", retryable=True, found="a test")
+    assert live.resolve(InventoryModel(scripted={"interpretation": [slow]})).state == "retry_pending"
+    live.clock.advance(120)
+    live.resolve(InventoryModel())
+    for before, after in pairwise([live, elsewhere, write_inventory(tmp_path / "third")]):
+        assert replay(after, before.package().root).state == "retry_pending"
+        after.clock.advance(120)
+        result = replay(after, before.package().root)
+        assert (result.state, result.replayed is None) == ("interpreted", False)
+        assert outcomes(after) == outcomes(live)
+
+
+SCRIPTS = st.lists(
+    st.sampled_from(
+        [
+            REFUSED,
+            CUT,
+            "no JSON",
+            {"searches": "none"},
+            ProviderError("LLM_TIMEOUT", retryable=True),
+            native_error("LLM_RATE_LIMITED", retryable=True, retry_after_s=90),
+            native_error("LLM_AUTH"),
+        ]
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(SCRIPTS, st.sampled_from(STAGES))
+def test_whatever_was_answered_is_answered_again(script, stage):
+    with TemporaryDirectory() as folder:
+        live, elsewhere = (write_inventory(Path(folder) / name) for name in ("live", "elsewhere"))
+        states = go_on(live, provider=InventoryModel(scripted={stage: script}))
+        assert go_on(elsewhere, provider=RaisingProvider(), replay_from=write(live)) == states
+        assert outcomes(elsewhere) == outcomes(live)
+        assert verify_package(elsewhere.package().root, elsewhere.host()).findings == ()
+
+
+def go_on(inventory, **options):
+    """Resolve, and resume as long as the case waits for anything but a person; return the states on the way."""
+    states = []
+    while not states or states[-1] not in ("interpreted", "review"):
+        project = inventory.project(options["provider"], replay_from=options.get("replay_from"))
+        if states and states[-1] == "blocked":
+            states.append(project.resume("INC-7").state)
+        else:
+            states += [result.state for result in project.resolve([inventory.report])]
+        project.close()
+        inventory.clock.advance(120)
+    return states
+
+
 def test_a_replay_costs_nothing_of_the_budget(live, elsewhere):
     file = record(live)
     elsewhere.configure(settings_text(more="[budget]\nrun_calls = 1\ncase_calls = 1\n"))
@@ -178,16 +249,16 @@ def test_a_case_in_review_is_replayed_to_its_review(live, elsewhere):
 
 
 @pytest.mark.parametrize(
-    ("settings", "report", "part"),
+    ("text", "report", "part"),
     [
         (settings_text(), REPORT.replace("stopped", "ceased"), "user.sources"),
         (settings_text(resolution={"max_searches": 3}), REPORT, "user.limits"),
         (settings_text(llm='response_format = "text"'), REPORT, "response_format (text"),
     ],
 )
-def test_another_request_is_refused_with_the_part_that_differs(live, tmp_path, settings, report, part):
+def test_another_request_is_refused_with_the_part_that_differs(live, tmp_path, text, report, part):
     file = record(live)
-    other = write_inventory(tmp_path / "other", settings=settings, report=report)
+    other = write_inventory(tmp_path / "other", settings=text, report=report)
     result = replay(other, file)
     assert (result.code, result.exit_status) == ("REPLAY_MISMATCH", 1)
     where, found = result.error.splitlines()[1:3]

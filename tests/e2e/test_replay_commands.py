@@ -98,6 +98,7 @@ def test_the_commands_record_and_replay_and_verify(live: Inventory, tmp_path: Pa
     assert line["replayed"].startswith("sha256:")
     done = run("resolve", "report.md", "--replay-from", "replies.json")  # its case is finished: it is only shown again
     assert f"replies replayed from the recording  {line['replayed']}" in done.stdout
+    assert done.stderr == "INC-7 was finished before: nothing was replayed; name an empty --workspace\n"
     assert run("verify", str(case(empty))).returncode == 0
     assert accepted(empty) == accepted(live)
 

@@ -248,11 +248,15 @@ class Project:
             return derive_result(package, report=report, progress=progress)
 
     def _note_changes(self, package: Package) -> None:
-        """Remember that a finished case was made under other settings than those at hand."""
+        """Remember what a finished case does not show: the settings at hand, where they are others, and a replay."""
         revision = latest_revision(package)
         frozen = package.load_if(revision.input, InterpretationInput) if package.exists(revision.seal) else None
         if frozen is None:
             return
+        if self.replay is not None:
+            self.notes.append(
+                f"{package.root.name} was finished before: nothing was replayed; name an empty --workspace"
+            )
         resolution = package.load_if(revision.resolution_input, ResolutionInput)
         build, facts = package.load_if(layout.BUILD, Build), package.load_if(layout.FACTS, Facts)
         if differences := differences_of(self.bound, frozen, resolution, build, facts):

@@ -204,7 +204,10 @@ class Inventory:
         plugins: Sequence[Installed] = (),
         replay_from: Path | None = None,
     ) -> Project:
-        """Open the project; `provider` answers every stage, or each stage has its own; None: what the settings name."""
+        """Open the project; `provider` answers every stage, or each stage has its own; None: what the settings name.
+
+        With `replay_from`, a recording or a package, its recorded replies answer instead.
+        """
         settings = load_settings(self.folder / "casebound.toml")
         host = self.host(phases=phases, plugins=plugins)
         providers = {} if provider is None else provider
