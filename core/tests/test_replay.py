@@ -208,7 +208,7 @@ SCRIPTS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(SCRIPTS, st.sampled_from(STAGES))
 def test_whatever_was_answered_is_answered_again(script, stage):
     with TemporaryDirectory() as folder:
