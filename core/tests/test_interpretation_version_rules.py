@@ -4,7 +4,9 @@ random replies."""
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from casebound.protocols.registry import built_in_protocols
@@ -14,8 +16,10 @@ from casebound.testing.inventory_model import interpretation_reply
 from casebound.testing.rules import findings_of_judge, findings_of_rules, message_of_context, said
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 PROTOCOLS = {one.version: one for one in built_in_protocols() if one.stage == "interpretation" and one.version}
+SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
 VERSIONS = sorted(PROTOCOLS)
 RESOLVED = sorted(set(SITUATIONS) - {"plain"})
 CONTEXTS = {(version, name): PROTOCOLS[version].context(facts_of(name)) for version in VERSIONS for name in RESOLVED}
@@ -157,6 +161,23 @@ def test_a_reply_of_the_other_contract_is_refused(version):
     assert found_in(2 if version > 2 else 3, "expected", other) == []
     found = findings_of_judge(PROTOCOLS[version], other, CONTEXTS[version, "expected"])
     assert said(found) == [("LLM_OUTPUT_SCHEMA", "")]
+
+
+@pytest.mark.spec("A-145a", "A-147a")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_contract_is_shipped_and_fits_every_version_that_has_it(version):
+    contract = PROTOCOLS[version].response_contract
+    others = {one.response_contract for one in PROTOCOLS.values()} - {contract}
+    for situation in RESOLVED:
+        assert list(validator_of(contract).iter_errors(valid(version, situation))) == []
+        for other in others:
+            assert list(validator_of(other).iter_errors(valid(version, situation))) != []
+
+
+def validator_of(contract):
+    schema = json.loads((SCHEMAS / f"{contract}.schema.json").read_bytes())
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
 
 
 @pytest.mark.spec("A-141", "A-145b", "A-145f", "A-145g", "A-146a", "A-146d", "A-146e")

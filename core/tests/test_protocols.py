@@ -53,7 +53,7 @@ def test_every_built_in_version_is_frozen_and_every_frozen_version_is_still_ther
     assert {(version.stage, version.number) for version in VERSIONS} == set(BY_NAME)
 
 
-@pytest.mark.spec("A-008", "A-109", "A-150b")
+@pytest.mark.spec("A-008", "A-109", "A-133", "A-144c", "A-150b", "A-155")
 @pytest.mark.parametrize("version", VERSIONS, ids=NAMES)
 def test_a_published_version_never_changes_by_one_byte(version):
     """Prompt, context, schema, findings and feedback. Repair: undo the change, and write the next version."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, record, rehearse, resolve, resume, show, verify
+    from casebound.api import explain, record, rehearse, resolve, resume, revise, show, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
 
@@ -21,6 +21,7 @@ _HOMES = {
     "rehearse": "casebound.api",
     "resolve": "casebound.api",
     "resume": "casebound.api",
+    "revise": "casebound.api",
     "show": "casebound.api",
     "verify": "casebound.api",
 }
@@ -34,6 +35,7 @@ __all__ = [
     "rehearse",
     "resolve",
     "resume",
+    "revise",
     "show",
     "verify",
 ]

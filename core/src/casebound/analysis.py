@@ -36,9 +36,10 @@ from casebound.llm.stage import Conversation, converse
 from casebound.progress import latest_revision
 from casebound.research.snapshot import changed
 from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
-from casebound.resolution.freeze import changed_settings, freeze_resolution
+from casebound.resolution.freeze import changed_settings
 from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
+from casebound.revision import fresh_resolution
 from casebound.store import layout
 from casebound.store.captures import kept_captures, load_captures
 from casebound.store.layout import Revision
@@ -75,15 +76,14 @@ class Analysis:
         package, revision, bound = self._package, self._revision, self._engine.bound
         input_ = package.load_if(revision.input, InterpretationInput)
         resolution = package.load_if(revision.resolution_input, ResolutionInput)
-        if resolution is None and input_ is None and bound.settings.entity_resolution is not None:
+        if resolution is None and input_ is None:
             try:
-                resolution = await asyncio.to_thread(self._freeze_resolution)
+                resolution = await fresh_resolution(self._engine, self._case, self._facts)
             except ResearchError as exc:
                 self._engine.block(package, "research", exc)
                 return None
-            except SettingsError as exc:
-                raise exc.placed(str(bound.settings.path)) from None
-            package.create_artifact(revision.resolution_input, resolution)
+            if resolution is not None:
+                package.create_artifact(revision.resolution_input, resolution)
         elif resolution is not None and not package.exists(revision.candidates):
             self._engine.refuse_change(changed_settings(bound, resolution))
         if input_ is None:
@@ -92,9 +92,6 @@ class Analysis:
         else:
             self._engine.refuse_change(changed_models(bound, input_))
         return input_, resolution
-
-    def _freeze_resolution(self) -> ResolutionInput:
-        return freeze_resolution(self._engine.bound, self._engine.source(), self._case, self._facts)
 
     # --- resolution -------------------------------------------------------------------------------------------------
 
@@ -213,7 +210,7 @@ class Analysis:
                 protocol=protocol,
                 rules=find_rules(host, policy),
                 context=protocol.context(facts) if context is None else context,
-                provider=lambda: self._engine.provider(stage),
+                provider=lambda place: self._engine.provider(stage, place),
                 clock=self._engine.clock,
                 spend=lambda: self._engine.spend(self._package),
                 allow=self._engine.allow,

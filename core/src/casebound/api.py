@@ -20,7 +20,19 @@ from casebound.verification import Verification, verify_package
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
 
-__all__ = ["Project", "Result", "Verification", "explain", "record", "rehearse", "resolve", "resume", "show", "verify"]
+__all__ = [
+    "Project",
+    "Result",
+    "Verification",
+    "explain",
+    "record",
+    "rehearse",
+    "resolve",
+    "resume",
+    "revise",
+    "show",
+    "verify",
+]
 
 
 def resolve(
@@ -66,6 +78,22 @@ def resume(
     project = Project.open(project_config, llm_config=llm_config, workspace=workspace, replay_from=replay_from)
     try:
         return project.resume(case, stop_after=stop_after)
+    finally:
+        project.close()
+
+
+def revise(
+    case: str,
+    *,
+    project_config: Path_ | None = None,
+    llm_config: Path_ | None = None,
+    workspace: Path_ | None = None,
+    stop_after: str | None = None,
+) -> Result:
+    """Interpret a case anew under the settings at hand. Arguments and errors as `resolve` and `Project.revise`."""
+    project = Project.open(project_config, llm_config=llm_config, workspace=workspace)
+    try:
+        return project.revise(case, stop_after=stop_after)
     finally:
         project.close()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from casebound.binding import Bound, build_provider
+from casebound.binding import AnswererModel, Bound, build_provider
 from casebound.clock import Clock, format_time
 from casebound.contracts.interpretation import Event
 from casebound.contracts.model_call import ModelRequest
@@ -25,7 +25,7 @@ class Engine:
 
     Attributes:
         spend: called with the package before each request; raises `BUDGET_REACHED` where nothing more may be sent.
-        providers: by stage, made on first use; a caller may put its own here.
+        providers: by stage: those of a caller, each in place of everybody who may answer the stage.
         on_step: called with the package and the name of each step that begins, for progress.
         allow: called with each request before it is frozen; raises where it may not be asked at all.
     """
@@ -37,12 +37,13 @@ class Engine:
     on_step: Callable[[Package, str], None] = lambda package, step: None
     allow: Callable[[ModelRequest], None] = lambda request: None
     _source: CatalogSource | None = None
+    _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
 
-    def refuse_change(self, differences: Sequence[str]) -> None:
-        """Raise `BINDING_CHANGED` where the settings are not those that an unfinished case froze."""
+    def refuse_change(self, differences: Sequence[str], *, hint: str | None = None) -> None:
+        """Raise `BINDING_CHANGED` where the settings are not those that an unfinished case froze; `hint`: ways out."""
         if differences:
             found = "; ".join(dict.fromkeys(differences))
-            raise SettingsError("BINDING_CHANGED", path=str(self.bound.settings.path), found=found)
+            raise SettingsError("BINDING_CHANGED", path=str(self.bound.settings.path), found=found, hint=hint)
 
     def source(self) -> CatalogSource:
         """Return the operator's database, read only, opened once for all cases. Raises `SettingsError`."""
@@ -50,17 +51,30 @@ class Engine:
             self._source = open_database(self.bound.settings)
         return self._source
 
-    def provider(self, stage: str) -> Provider:
-        """Return who answers `stage`; its secrets are resolved now. Raises `SettingsError`, `PluginError`."""
-        if stage not in self.providers:
-            model = self.bound.stages[stage]
-            same = next(
-                (name for name, other in self.bound.stages.items() if name in self.providers and other == model), None
-            )
-            self.providers[stage] = (
-                self.providers[same] if same else build_provider(model, self.bound.host, self.bound.settings.llm_path)
-            )
-        return self.providers[stage]
+    def provider(self, stage: str, place: int = 0) -> Provider:
+        """Return the provider of the answerer at `place` of `stage`, built on first use: its secrets are resolved now.
+
+        All that are to be built from the same settings of a provider are one: the rest stands in each request.
+
+        Raises:
+            SettingsError: a secret cannot be had.
+            PluginError: the provider cannot be built.
+        """
+        if stage in self.providers:
+            return self.providers[stage]
+        model = self.bound.stages[stage].answerers[place]
+        for other, provider in self._built:
+            if (other.spec, other.settings) == (model.spec, model.settings):
+                return provider
+        built = build_provider(model, self.bound.host, self.bound.settings.llm_path)
+        self._built.append((model, built))
+        return built
+
+    def prepare_providers(self) -> None:
+        """Build everybody who may answer any stage, so that a missing key is told now. Raises as `provider`."""
+        for stage, model in self.bound.stages.items():
+            for place in range(len(model.answerers)):
+                self.provider(stage, place)
 
     def block(self, package: Package, stage: str, error: ResearchError) -> None:
         """Record that the case waits for the database, and from when on it may be resumed."""
@@ -82,5 +96,7 @@ class Engine:
         if self._source is not None:
             self._source.close()
             self._source = None
-        for provider in {id(provider): provider for provider in self.providers.values()}.values():
+        opened = [*self.providers.values(), *(provider for _, provider in self._built)]
+        self._built.clear()
+        for provider in {id(provider): provider for provider in opened}.values():
             await provider.aclose()

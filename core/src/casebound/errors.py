@@ -292,12 +292,12 @@ register_codes(
             (
                 "ENTITY_RESOLUTION_INVALID_RESPONSES",
                 "too many invalid replies while resolving entities",
-                "read them below attempts/, then resolve the report anew with --package-id",
+                "read them below attempts/, then `casebound revise CASE` asks anew",
             ),
             (
                 "INTERPRETATION_INVALID_RESPONSES",
                 "too many invalid replies while interpreting",
-                "read them below attempts/, then resolve the report anew with --package-id",
+                "read them below attempts/, then `casebound revise CASE` asks anew",
             ),
         ),
         *_rows(
@@ -392,7 +392,7 @@ register_codes(
             (
                 "BINDING_CHANGED",
                 "the settings differ from what the unfinished case froze",
-                "put them back, or resolve the report with --package-id",
+                "put them back, or `casebound revise CASE` asks anew under those at hand",
             ),
             (
                 "REPLAY_MISSING",
@@ -406,6 +406,7 @@ register_codes(
             ),
             ("RETRY_LATER", "the case may not go on yet", "repeat the command after the time that is named"),
             ("RESUME_REFUSED", "the case cannot be resumed", "see its state with `casebound show CASE`"),
+            ("REVISE_REFUSED", "the case cannot be revised", "see its state with `casebound show CASE`"),
         ),
         *_rows(
             IntegrityError,

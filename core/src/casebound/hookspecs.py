@@ -171,7 +171,8 @@ def casebound_phases() -> Sequence[Phase]:  # type: ignore[empty-body]  # a spec
     """Offer phases that may follow interpretation (`hypothesis`, `investigation` …).
 
     Called: once, when a case may go beyond its interpretation, or plugins are listed; a phase runs after the one
-        it names, unless `--stop-after` ends before it.
+        it names, unless `--stop-after` ends before it. It follows an interpretation: `casebound revise` makes a new
+        one, and each phase runs once more behind that; what it wrote behind an earlier one stays where it is.
     Returns: `Phase`s.
     Collisions: two phases of one name, or a name of core's own, are an error.
     Errors: `PLUGIN_CLASH`; `PLUGIN_OFFER` for a phase that follows an unknown one or itself.

@@ -23,7 +23,7 @@ from casebound.guard import guarded
 from casebound.intake.admission import read_again
 from casebound.intake.build import derive_case, freeze_build
 from casebound.offers import CORE_PHASES
-from casebound.progress import Progress, derive_progress
+from casebound.progress import Progress, derive_progress, latest_revision
 from casebound.research.enrichment import MOST_ENTITIES, derive_facts, pairs_of
 from casebound.research.snapshot import changed
 from casebound.store import layout
@@ -113,28 +113,32 @@ class Pipeline:
         frozen = [source.freeze_rule(rule) for rule in rules]
         pairs = pairs_of(case, frozen)
         captures = {(capture.rule, capture.entity_id): capture for capture in kept}
-        self.engine.refuse_change([f"the rule {rule.name}" for rule, number in captures if (rule, number) not in pairs])
+        self._refuse_other_facts([f"the rule {rule.name}" for rule, number in captures if (rule, number) not in pairs])
         missing = [pair for pair in pairs if pair not in captures]
         captures |= zip(missing, source.entity_rows_all(missing, ENTITY_ROWS), strict=True)
         first = captures[pairs[0]]
-        self.engine.refuse_change(
+        self._refuse_other_facts(
             [text for capture in captures.values() for text in changed(first.binding, capture.binding)]
         )
         by_pair = {(rule.name, number): captures[rule, number] for rule, number in pairs}
         facts = derive_facts(case, first.binding, frozen, by_pair, first.limits)
         return facts, [captures[pair] for pair in pairs]
 
+    def _refuse_other_facts(self, differences: Sequence[str]) -> None:
+        self.engine.refuse_change(differences, hint="put them back, or resolve the report with --package-id")
+
     async def _phases(self, package: Package, stop_after: str | None) -> None:
-        """Run what plugins put after interpretation, each to its end once, as far as `stop_after` allows."""
+        """Run what plugins put behind the newest interpretation, each to its end once, as `stop_after` allows."""
         if stop_after in CORE_PHASES:
             return
-        host = self.engine.bound.host
+        host, revision = self.engine.bound.host, latest_revision(package)
         for name, phase in host.phases.items():
-            if not package.exists(layout.phase_mark(name)):
+            done = layout.phase_mark(name, revision)
+            if not package.exists(done):
                 self.engine.on_step(package, name)
                 run: Callable[[Path], object] = host.load_named("phases", name, phase.run)
                 await asyncio.to_thread(guarded(run, object, f"phase {name}"), package.root)
                 mark = PhaseMark(phase=name, offered_by=offered(host, "phases", name))
-                package.create_artifact(layout.phase_mark(name), mark)
+                package.create_artifact(done, mark)
             if stop_after == name:
                 return

@@ -26,9 +26,10 @@ from casebound.llm.replay import ReplayProvider
 from casebound.loop import Loop
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
-from casebound.progress import derive_progress, latest_revision
-from casebound.recording import load_recording
+from casebound.progress import begun_revisions, derive_progress, latest_revision
+from casebound.recording import open_replay
 from casebound.result import Result, contradictions_told, derive_result
+from casebound.revision import begin_revision
 from casebound.settings import Settings, database_url, load_settings
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace, layout
@@ -47,7 +48,7 @@ class Project:
     """Settings, plugins and workspace, opened once.
 
     Attributes:
-        providers: by stage; a caller may answer a stage with a provider of its own.
+        providers: by stage: a provider of the caller's own, which then answers for everybody who may be asked.
         on_step: called with package and step, for progress.
         notes: what the operator should be told beside the results; whoever shows one takes it out.
         replay: answers every stage from recorded replies, and nobody else is asked; None: nothing is replayed.
@@ -110,7 +111,7 @@ class Project:
         host = build_host(settings.project.plugins)
         bound = bind(settings, host)
         folder = settings.path.parent / ".casebound" if workspace is None else Path(workspace)
-        replay = None if replay_from is None else open_replay(replay_from, bound)
+        replay = None if replay_from is None else open_replay(Path(replay_from), bound)
         return cls(
             settings, host, bound, Workspace(folder), clock or SystemClock(), dict(providers or {}), replay=replay
         )
@@ -152,7 +153,7 @@ class Project:
                     "RESUME_REFUSED",
                     path=str(package.root),
                     found=f"state review, {progress.code}",
-                    hint="read the rejected replies below attempts/, then resolve the report anew with --package-id",
+                    hint=f"read the rejected replies below attempts/, then `casebound revise {package.root.name}`",
                 )
             if progress.retry_at is not None and self.clock.now() < progress.retry_at:
                 raise SettingsError(
@@ -167,8 +168,29 @@ class Project:
                 self._record_resumption(package, progress.event)
             return self._advance(package, None, stop_after)
 
+    def revise(self, case: str, *, stop_after: str | None = None) -> Result:
+        """Interpret a case anew under the settings at hand, beside its earlier interpretations, as far as it goes.
+
+        Report, case and facts stay as they are; a phase before interpretation as `stop_after` freezes and asks nothing.
+
+        Raises:
+            SettingsError: `CASE_UNKNOWN`; `REVISE_REFUSED` where no interpretation has begun; `BINDING_CHANGED` where
+                the facts hold for another state of the database; `BUDGET_REACHED`.
+            ResearchError: the database does not answer; nothing has begun then.
+        """
+        self._check_phase(stop_after)
+        package = self.workspace.find(case)
+        self.workspace.prepare()
+        with exclusive(package):
+            self._reach_outside(stop_after)
+            self._check_budget(package)
+            if self._loop.run(begin_revision(self._engine, package)) is None:
+                newest = latest_revision(package)
+                self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
+            return self._advance(package, None, stop_after)
+
     def show(self, case: str) -> dict[str, Any]:
-        """Return a case with its plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
+        """Return a case with who answered, plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
         package = self.workspace.find(case)
         revision = latest_revision(package)
         parts = {
@@ -181,8 +203,10 @@ class Project:
 
         found = {name: package.read(path) for name, path in parts.items()}
         with contradictions_told(package):
+            result = derive_result(package)
             return {
-                **derive_result(package).to_json(),
+                **result.to_json(),
+                "answered_by": {stage: dict(who) for stage, who in result.answered_by.items()},
                 **{name: None if data is None else parse_canonical(data, parts[name]) for name, data in found.items()},
             }
 
@@ -259,10 +283,13 @@ class Project:
             )
         resolution = package.load_if(revision.resolution_input, ResolutionInput)
         build, facts = package.load_if(layout.BUILD, Build), package.load_if(layout.FACTS, Facts)
-        if differences := differences_of(self.bound, frozen, resolution, build, facts):
+        differences = differences_of(self.bound, frozen, resolution, build, facts)
+        if found := (*differences.interpretation, *differences.case):
+            name = package.root.name
+            command = "resolve --package-id ID REPORT" if differences.case else f"revise {name}"
             self.notes.append(
-                f"{package.root.name} was finished under other settings, and is not asked anew:"
-                f" {'; '.join(differences)}; `casebound resolve --package-id ID REPORT` asks anew"
+                f"{name} was finished under other settings, and is not asked anew: {'; '.join(found)};"
+                f" `casebound {command}` asks anew"
             )
 
     def _note_waiting(self, package: Package) -> None:
@@ -276,7 +303,7 @@ class Project:
         until = f", until {event.retry_at} at least" if early else ""
         advice = {
             "blocked": f"{'then ' if early else ''}`casebound resume {name}` goes on",
-            "review": "resolve the report with another --package-id",
+            "review": f"`casebound revise {name}` asks anew",
             "retry_pending": "repeat the command then",
         }[progress.state]
         self.notes.append(
@@ -301,14 +328,19 @@ class Project:
     def _spend(self, package: Package) -> None:
         if self.replay is not None:
             return  # nothing is sent, and nothing paid
+        self._check_budget(package)
+        self._sent += 1
+
+    def _check_budget(self, package: Package) -> None:
+        """Refuse a further call. A case pays for all its interpretations: a new one does not open a new purse."""
         budget = self.settings.budget
         if budget.run_calls and self._sent >= budget.run_calls:
             raise SettingsError("BUDGET_REACHED", pointer="budget.run_calls", found=f"{self._sent} calls in this run")
-        revision = latest_revision(package)
-        calls = sum(len(AttemptLog(package, revision, stage).numbers()) for stage in CORE_STAGES)
+        revisions = begun_revisions(package)
+        calls = sum(len(AttemptLog(package, one, stage).numbers()) for one in revisions for stage in CORE_STAGES)
         if budget.case_calls and calls >= budget.case_calls:
-            raise SettingsError("BUDGET_REACHED", pointer="budget.case_calls", found=f"{calls} calls for this case")
-        self._sent += 1
+            found = f"{calls} calls for this case, in {len(revisions)} interpretations"
+            raise SettingsError("BUDGET_REACHED", pointer="budget.case_calls", found=found)
 
     def _check_phase(self, stop_after: str | None) -> None:
         phases = (*CORE_PHASES, *self.host.phases)
@@ -322,26 +354,12 @@ class Project:
         if self.bound.catalogs or self.bound.enrichments:
             database_url(self.settings)
         if stop_after != "research":
-            for stage in self.bound.stages:
-                self._engine.provider(stage)
+            self._engine.prepare_providers()
 
     def close(self) -> None:
         """Let go of the database and of the connections of all providers."""
         self._loop.run(self._engine.aclose())
         self._loop.close()
-
-
-def open_replay(source: Path_, bound: Bound) -> ReplayProvider:
-    """Return the provider that answers from the recorded replies of a file or a package.
-
-    Raises:
-        SettingsError: `REPLAY_SOURCE`, `PACKAGE_UNREADABLE`; `REPLAY_MISMATCH` where the settings name another provider
-            or model than answered then.
-    """
-    replay = ReplayProvider(load_recording(Path(source), bound.host))
-    for stage, model in bound.stages.items():
-        replay.check_model(stage, model.provider, model.model)
-    return replay
 
 
 def _failed(result: Result, error: CaseboundError) -> Result:
@@ -362,7 +380,6 @@ def _paths(reports: Iterable[Path_]) -> list[str]:
 def _refuse_unsupported(settings: Settings) -> None:
     """Refuse settings that this release reads but does not honour yet: silence would be a lie."""
     later = {
-        "llm.fallback": settings.llm.fallback,
         "limits.requests_per_minute": settings.limits.requests_per_minute,
         "limits.tokens_per_minute": settings.limits.tokens_per_minute,
         "budget.run_tokens": settings.budget.run_tokens,

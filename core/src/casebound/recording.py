@@ -10,17 +10,31 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 
+from casebound.binding import Bound
 from casebound.contracts.interpretation import InterpretationInput
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeRecord
 from casebound.contracts.recording import RecordedAttempt, RecordedOutcome, Recording
 from casebound.errors import IntegrityError, SettingsError
 from casebound.host import Host
 from casebound.llm.attempts import NATIVE, NATIVE_BODY, REPLY, REQUEST, Attempt, AttemptLog
-from casebound.llm.replay import recorded_request
+from casebound.llm.replay import ReplayProvider, recorded_request
 from casebound.progress import latest_revision
 from casebound.store.package import Package, parse_artifact
 from casebound.store.write import create_new_file
 from casebound.verification import verify_package
+
+
+def open_replay(source: Path, bound: Bound) -> ReplayProvider:
+    """Return the provider that answers from the recorded replies of a file or a package.
+
+    Raises:
+        SettingsError: `REPLAY_SOURCE`, `PACKAGE_UNREADABLE`; `REPLAY_MISMATCH` where the settings name another provider
+            or model than answered then.
+    """
+    replay = ReplayProvider(load_recording(source, bound.host))
+    for stage, model in bound.stages.items():
+        replay.check_model(stage, model.provider, model.model)
+    return replay
 
 
 def load_recording(source: Path, host: Host) -> Recording:

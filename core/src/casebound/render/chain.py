@@ -9,7 +9,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from casebound.contracts.capture import Capture, ProjectFact
@@ -19,7 +19,7 @@ from casebound.contracts.plan import Candidate, CandidateList
 from casebound.contracts.stage_facts import StageFacts
 from casebound.progress import derive_progress, latest_revision
 from casebound.protocols.parts.identities import lookup_facts_v1, selected_groups_v1, unresolved_v1
-from casebound.result import load_stage_facts
+from casebound.result import derive_answered_by, load_stage_facts
 from casebound.store import layout
 from casebound.store.package import Package
 
@@ -157,6 +157,7 @@ class Chain:
     Attributes:
         package: id of the package.
         searches: None where the case was not planned (yet).
+        answered_by: by stage, who gave the reply that was accepted; see `result.derive_answered_by`.
     """
 
     package: str
@@ -166,6 +167,7 @@ class Chain:
     code: str | None
     cited: tuple[CitedLink, ...] = ()
     searches: tuple[SearchLink, ...] | None = None
+    answered_by: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the chain as JSON data."""
@@ -187,6 +189,7 @@ def derive_chain(package: Package) -> Chain:
         code=progress.code,
         cited=tuple(_cited(facts)) if facts else (),
         searches=None if facts is None or facts.plan is None else tuple(_searches(facts, context)),
+        answered_by=derive_answered_by(package, revision),
     )
 
 

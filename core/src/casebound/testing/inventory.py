@@ -19,7 +19,7 @@ from casebound.clock import Clock
 from casebound.host import Host, build_host
 from casebound.installed import Installed
 from casebound.llm.provider import Provider
-from casebound.project import open_replay
+from casebound.recording import open_replay
 from casebound.settings import load_settings
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace

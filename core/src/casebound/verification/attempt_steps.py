@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from casebound.contracts.interpretation import Feedback, StagePolicy
+from casebound.contracts.interpretation import Event, Feedback, StagePolicy
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeRecord, Outcome
 from casebound.llm.attempts import NATIVE, NATIVE_BODY, OUTCOME, REPLY, REQUEST, Attempt
+from casebound.llm.course import Course
 from casebound.llm.judge import judge
 from casebound.llm.stage import derive_feedback, derive_request, last_invalid
 from casebound.specs import PromptProtocol, Validator
+from casebound.store.events import resumptions
 from casebound.store.layout import Revision
 from casebound.strict_json import JsonError, parse_json
 from casebound.verification.evidence import Evidence, Stop
@@ -33,6 +35,7 @@ def verify_stage(
         Stop: an attempt cannot be read; what is wrong is noted.
     """
     files = _Files(revision, policy.stage)
+    resumed = resumptions((evidence.load(path, Event) for path in evidence.below(revision.events)), policy.stage)
     before: list[Attempt] = []
     accepted: dict[str, object] | None = None
     for place, number in enumerate(files.numbers(evidence)):
@@ -45,7 +48,10 @@ def verify_stage(
         if accepted is not None:
             evidence.note("VERIFY_EXTRA", files.path(number, REQUEST), "an attempt after the accepted one")
         feedback = _feedback(evidence, files, protocol, context, before, number)
-        request = derive_request(policy, protocol, context, feedback, before, number)
+        course = Course(policy, before, resumed)
+        if course.next.follows == "stop":
+            evidence.note("VERIFY_EXTRA", files.path(number, REQUEST), "an attempt where the policy allows none")
+        request = derive_request(course, protocol, context, feedback, number)
         evidence.compare(files.path(number, REQUEST), request)
         outcome = _outcome(evidence, files, number)
         if outcome is not None and outcome.kind in DECIDED:
