@@ -192,6 +192,32 @@ def test_a_replayed_package_may_be_replayed_in_its_turn(live, elsewhere, tmp_pat
         assert outcomes(after) == outcomes(live)
 
 
+def test_a_fallback_that_answered_answers_again_and_nobody_else(tmp_path):
+    llm = 'fallback = ["second"]\n[llm.profile.second]\nmodel = "{}"\n'
+    text = settings_text(llm=llm.format("second"))
+    live, again = (write_inventory(tmp_path / name, settings=text) for name in ("live", "again"))
+    result = live.resolve(InventoryModel(scripted={"plan": [native_error("LLM_QUOTA")]}))
+    assert result.answered_by["plan"]["fallback"]
+    file = write(live)
+    replayed = replay(again, file)
+    assert (replayed.state, replayed.answered_by) == (result.state, result.answered_by)
+    other = write_inventory(tmp_path / "other", settings=settings_text(llm=llm.format("third")))
+    refused = replay(other, file)
+    assert refused.code == "REPLAY_MISMATCH"
+    assert "another model (third, recorded: second)" in refused.error
+    assert len({path.split("/")[-2] for path in file_names(other)}) == 1  # the first attempt; nothing of the second
+
+
+def test_the_latest_interpretation_of_a_revised_case_is_what_is_recorded(live, elsewhere):
+    live.resolve(InventoryModel(scripted={"plan": ["no JSON"] * 3}))
+    assert live.project(InventoryModel()).revise("INC-7").state == "interpreted"
+    recording = load_recording(write(live), live.host())
+    assert [(attempt.stage, attempt.outcome.kind) for attempt in recording.attempts] == [
+        (stage, "accepted") for stage in STAGES
+    ]
+    assert replay(elsewhere, live.package().root).state == "interpreted"
+
+
 SCRIPTS = st.lists(
     st.sampled_from(
         [
