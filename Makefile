@@ -8,6 +8,7 @@ PLUGINS := $(sort $(wildcard plugins/*/pyproject.toml))
 VENV := .venv
 BIN := $(VENV)/bin
 TOOLS := mypy ruff import-linter types-jsonschema types-PyMySQL
+CODEX := 0.171.0
 QUICK := not services and not faults and not realdata and not foreign
 
 help:            ## this list
@@ -44,7 +45,12 @@ test: $(VENV)/.ready            ## everything that needs nothing but this checko
 	@.venv-foreign/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-test-all: $(VENV)/.ready .venv-foreign/.ready  ## everything: services, faults, real data, foreign servers
+# The Codex CLI has 424 MB and is no package of Python; where there is no npm, its tests skip and say so.
+.codex-cli/$(CODEX)/.ready:
+	@if command -v npm >/dev/null; then \
+	  npm install --silent --no-fund --no-audit --prefix $(@D) @openai/codex@$(CODEX) && touch $@; fi
+
+test-all: $(VENV)/.ready .venv-foreign/.ready .codex-cli/$(CODEX)/.ready  ## everything: services, faults, real data, foreign servers
 	@$(MAKE) --no-print-directory .venv-model/.ready || echo "no local model here: its tests skip"
 	@$(BIN)/python -m pytest -q
 

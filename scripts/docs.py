@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from importlib import import_module
+from importlib import import_module, resources
 from pathlib import Path
 from pkgutil import walk_packages
 from types import ModuleType
@@ -169,6 +169,12 @@ def schemas() -> dict[str, str]:
     return pages
 
 
+def response_contracts() -> dict[str, str]:
+    """Return the published schemas of interpretations by file name; core ships them as they are."""
+    folder = resources.files("casebound.protocols") / "contracts"
+    return {f"schemas/{path.name}": path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+
 def _modules(package: ModuleType) -> list[ModuleType]:
     return [import_module(found.name) for found in walk_packages(package.__path__, f"{package.__name__}.")]
 
@@ -181,13 +187,13 @@ def pages() -> dict[str, str]:
         "settings.md": settings_page(),
         "commands.md": commands_page(),
     }
-    return {**texts, **schemas()}
+    return {**texts, **schemas(), **response_contracts()}
 
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or list those that are stale."""
     wanted = pages()
-    kept = {f"schemas/{path.name}" for path in (REFERENCE / "schemas").glob("casebound-*.json")}
+    kept = {f"schemas/{path.name}" for path in (REFERENCE / "schemas").glob("*.json")}
     stale = [name for name, text in wanted.items() if not _holds(name, text)] + sorted(kept - set(wanted))
     if "--check" in arguments:
         for name in stale:

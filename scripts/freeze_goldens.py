@@ -120,6 +120,12 @@ def replies_of(protocol: PromptProtocol, inputs: Mapping[str, bytes]) -> dict[st
         mutate(reply)
         found[f"rule-{code}"] = GoldenReply(situation, said(reply), past_schema=True)
         found[f"judged-{code}"] = GoldenReply(situation, said(reply))
+    if protocol.stage == "interpretation" and protocol.version != PLAIN:
+        # What is told of a reply that is wrong about sources and about entities differs between versions.
+        reply = copy.deepcopy(valid["selected"])
+        cite("observed_behavior", "F0001")(reply)
+        reply["relevant_entities"].pop()
+        found["mixed-sources-and-entities"] = GoldenReply("selected", said(reply))
     missing = codes - {name.removeprefix("rule-") for name in found}
     if missing:
         raise SystemExit(f"no broken reply for {sorted(missing)}")
@@ -186,6 +192,10 @@ MUTATIONS: dict[str, dict[str, tuple[str, Callable[[Reply], object]]]] = {
         "INTERPRETATION_ENTITY_PROVENANCE": (
             "selected",
             lambda r: r["relevant_entities"][1].update(source_ids=["S0005", "F0005"]),
+        ),
+        "INTERPRETATION_ENTITY_NOT_RETAINED": (
+            "selected",
+            lambda r: r["relevant_entities"][1].update(source_ids=["S0001", "F0004"]),
         ),
         "INTERPRETATION_NAME_BINDING": ("named", change("relevant_entities", source_ids=["S0001"])),
         "INTERPRETATION_UNBOUND_REASON": ("unnamed", change("relevant_entities", reason="the scheduler")),

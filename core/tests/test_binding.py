@@ -154,7 +154,58 @@ def test_a_stage_overlays_the_llm_table(bound):
     assert (plan.settings.model_dump()["temperature"], assessment.settings.model_dump()["temperature"]) == (0.5, 0.0)
     # Another provider has its own models: the name of [llm]'s model means nothing to it.
     assert (interpretation.provider, interpretation.model) == ("rules", None)
-    assert [(spare.provider, spare.timeout_s, spare.fallback) for spare in plan.fallback] == [("rules", 7, ())]
+    for stage in (plan, assessment, interpretation):
+        assert [(one.provider, one.model, one.timeout_s) for one in stage.answerers[1:]] == [("rules", None, 7)]
+        assert stage.answerers[0] is stage
+
+
+def test_a_profile_with_a_table_of_its_own_names_its_own_key(bound):
+    """Else the key of one server would go to another."""
+    keyed = SETTINGS.replace("[llm.echo]", '[llm.echo]\napi_key_env = "T_KEY"\ntemperature = 0.25').replace(
+        '[llm.profile.spare]\nprovider = "rules"', "[llm.profile.spare]"
+    )
+    (same,) = bound(text=keyed).stages["plan"].fallback
+    assert (same.model, same.settings.api_key_env) == ("big", "T_KEY")
+    own = keyed + '[llm.profile.spare.echo]\nbase_url = "http://127.0.0.1:2"\n'
+    (other,) = bound(text=own).stages["plan"].fallback
+    assert (other.settings.base_url, other.settings.temperature) == ("http://127.0.0.1:2", 0.25)
+    assert other.settings.api_key_env is None
+    (keyed_too,) = bound(text=own + 'api_key_cmd = ["pass"]\n').stages["plan"].fallback
+    assert (keyed_too.settings.api_key_env, keyed_too.settings.api_key_cmd) == (None, ("pass",))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "found"),
+    [
+        ("provider", '"rules"', "rules"),
+        ("model", '"small"', "small"),
+        ("response_format", '"text"', "text"),
+        ("timeout_s", "3", 3),
+        ("max_output_tokens", "9", 9),
+        ("incomplete_cap_factor", "4", 4),
+        ("unknown_calls", '"hold"', "hold"),
+    ],
+)
+def test_each_key_of_a_stage_holds_for_that_stage_alone(bound, key, value, found):
+    stages = bound("[llm.stage.plan]\nmax_output_tokens = 100", f"[llm.stage.plan]\n{key} = {value}").stages
+    assert getattr(stages["plan"], key) == found
+    assert getattr(stages["assessment"], key) != found
+
+
+def test_the_retries_of_a_stage_hold_for_that_stage_alone(bound):
+    stages = bound("[llm.stage.plan.echo]", "[llm.stage.plan.retry]\nmax_retries = 7\n[llm.stage.plan.echo]").stages
+    assert [stages[stage].max_retries for stage in ("plan", "assessment")] == [7, 2]
+
+
+def test_codes_of_a_fallback_mean_nothing_where_there_is_none(bound):
+    assert bound().stages["plan"].fallback_codes == (
+        "LLM_RATE_LIMITED",
+        "LLM_TIMEOUT",
+        "LLM_UNAVAILABLE",
+        "LLM_QUOTA",
+    )
+    alone = bound('fallback = ["spare"]', "").stages["plan"]
+    assert (alone.answerers, alone.fallback_codes) == ((alone,), ())
 
 
 def test_providers_are_built_with_their_settings_and_rules(bound, host):
@@ -213,6 +264,10 @@ def test_a_table_outside_the_allowlist_is_refused_before_any_connection(bound, o
         ('\ncolumn = "id"', '\ncolumn = "key"', "SETTINGS_VALUE", "enrichment.entity[0].column"),
         ('provider = "echo"', 'provider = "ecko"', "SETTINGS_NAME", "llm.provider"),
         ('fallback = ["spare"]', 'fallback = ["spair"]', "SETTINGS_NAME", "llm.fallback[0]"),
+        ('fallback = ["spare"]', 'fallback = ["spare", "spare"]', "SETTINGS_VALUE", "llm.fallback[1]"),
+        ("timeout_s = 7", "timeout_s = 7\nfallback = []", "SETTINGS_KEY", "llm.profile.spare.fallback"),
+        ("timeout_s = 7", 'unknown_calls = "hold"', "SETTINGS_KEY", "llm.profile.spare.unknown_calls"),
+        ("timeout_s = 7", "retry = { max_retries = 1 }", "SETTINGS_KEY", "llm.profile.spare.retry"),
         ("[llm.echo]", "[llm.ecko]", "SETTINGS_NAME", "llm.ecko"),
         ("[llm.stage.plan]\n", "[llm.stage.plann]\n", "SETTINGS_KEY", "llm.stage.plann"),
         ("base_url", "base_uri", "SETTINGS_KEY", "llm.echo.base_uri"),

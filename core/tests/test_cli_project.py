@@ -142,6 +142,19 @@ def test_doctor_passes_a_sound_project(plugins, project):
     assert (text.returncode, "FAILED" in text.stdout) == (0, False)
 
 
+def test_doctor_names_everybody_who_may_be_asked_and_builds_them(plugins, project):
+    fallback = 'provider = "offline"\nfallback = ["spare"]\n[llm.profile.spare]\nmodel = "spare-1"\n'
+    (project / "casebound.toml").write_text(SETTINGS.replace('provider = "offline"', fallback))
+    done = run_casebound(["doctor", "--format", "json"], plugins=plugins, cwd=project)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["model of plan"]["detail"].startswith("offline, then offline spare-1, not contacted")
+    broken = f"{fallback}[llm.profile.spare.offline]\nfail = true\n"
+    (project / "casebound.toml").write_text(SETTINGS.replace('provider = "offline"', broken))
+    done = run_casebound(["doctor", "--format", "json"], plugins=plugins, cwd=project)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert (done.returncode, checks["model of plan"]["status"]) == (1, "failed")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "name", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,19 @@ BROKEN = {
         HEAD + "def casebound_protocols():\n    return [PromptProtocol('plan', 5, 'p', *[None] * 3, (), None)]\n",
         "numbers from 1000",
     ),
+    "low-alias": (
+        HEAD + "def casebound_protocols():\n    return [ProtocolAlias('plan', 5, of=4)]\n",
+        "numbers from 1000",
+    ),
+    "late-alias": (
+        HEAD + "def casebound_protocols():\n    return [ProtocolAlias('plan', 1000, of=1000)]\n",
+        "which is not earlier",
+    ),
+    "lost-alias": (
+        HEAD + "def casebound_protocols():\n    return [ProtocolAlias('plan', 1000, of=999)]\n",
+        "plan/1000 as an alias of version 999, which nobody offers",
+    ),
+    "no-protocol": (HEAD + "def casebound_protocols():\n    return [4]\n", "a PromptProtocol or ProtocolAlias"),
     "self-phase": (HEAD + "def casebound_phases():\n    return [Phase('x', 'x', 'm:f')]\n", "cannot follow 'x'"),
     "none-fields": (HEAD + "def casebound_readers():\n    return [ReportReader('x', None, 'm:f')]\n", "PLUGIN_OFFER"),
 }
@@ -249,6 +263,14 @@ def test_built_ins_come_through_the_same_hooks():
     with pytest.raises(PluginError) as caught:
         host.validators_of("plan", [RuleRef("NO_SUCH_RULE", 1)])
     assert caught.value.code == "PLUGIN_MISSING"
+
+
+def test_an_alias_is_the_earlier_version_under_its_own_number_and_owner(install):
+    aliases = "ProtocolAlias('plan', 1001, of=1000), ProtocolAlias('plan', 1000, of=4)"
+    host = install({"casebound-again": f"{HEAD}def casebound_protocols():\n    return [{aliases}]\n"})
+    first = host.protocols["plan", 4]
+    assert host.protocols["plan", 1001] == replace(first, version=1001)
+    assert host.distribution_of("protocols", ("plan", 1001)).distribution == "casebound-again"
 
 
 def test_listing_plugins_does_not_load_built_in_protocols():

@@ -16,6 +16,11 @@ def test_status_and_output_come_back():
     assert run_bounded([sys.executable, "-c", "print(input())"], timeout_s=20)[0] == 1  # nothing on standard input
 
 
+def test_a_program_has_the_variables_that_it_is_given_and_no_other():
+    status, output = run_bounded(["/usr/bin/env"], timeout_s=20, keep_output=True, environment={"ONLY": "this"})
+    assert (status, output) == (0, b"ONLY=this\n")
+
+
 def test_a_child_that_keeps_the_pipe_open_is_ended_too(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)

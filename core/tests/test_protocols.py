@@ -13,7 +13,7 @@ from casebound import protocols
 from casebound.host import build_host
 from casebound.protocols.registry import built_in_protocols
 from casebound.specs import CORE_ROLES
-from casebound.testing.conformance.protocol import ProtocolConformance
+from casebound.testing.conformance.protocol import Capabilities, ProtocolConformance
 from casebound.testing.goldens import DIGESTS, derive_digests, golden_versions
 from casebound.testing.inventory_cases import facts_of
 from casebound.testing.rules import message_of_context, rules_of
@@ -21,25 +21,32 @@ from casebound.testing.rules import message_of_context, rules_of
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "protocols"
 BY_NAME = {(protocol.stage, protocol.version): protocol for protocol in built_in_protocols()}
 VERSIONS = golden_versions(GOLDEN)
+PLAIN = ("interpretation", 0)
 NAMES = [f"{version.stage}-v{version.number}" for version in VERSIONS]
 
 
-class TestPlan4(ProtocolConformance):
-    where = "casebound.protocols.plan.v4:PROTOCOL"
+# What a version does not do, and where its inputs are others.
+CAPABILITIES = {
+    ("plan", 1): Capabilities(shows_schema=False),
+    ("assessment", 1): Capabilities(shows_schema=False),
+    ("interpretation", 1): Capabilities(tells_all_errors=False),
+}
+SITUATIONS = {"assessment": ("selected", "ambiguous", "truncated", "locales", "grouped", "hostile")}
 
 
-class TestAssessment4(ProtocolConformance):
-    where = "casebound.protocols.assessment.v4:PROTOCOL"
-    situations = ("selected", "ambiguous", "truncated", "locales", "grouped", "hostile")
+def suite_of(stage, version):
+    """Return the conformance suite of one version, as a class that pytest collects."""
+    situations = ("plain",) if (stage, version) == PLAIN else SITUATIONS.get(stage, ProtocolConformance.situations)
+    members = {
+        "__module__": __name__,
+        "where": f"casebound.protocols.{stage}.v{version}:PROTOCOL",
+        "situations": situations,
+        "capabilities": CAPABILITIES.get((stage, version), Capabilities()),
+    }
+    return type(f"Test{stage.title()}{version}", (ProtocolConformance,), members)
 
 
-class TestInterpretation6(ProtocolConformance):
-    where = "casebound.protocols.interpretation.v6:PROTOCOL"
-
-
-class TestInterpretationPlain(ProtocolConformance):
-    where = "casebound.protocols.interpretation.v0:PROTOCOL"
-    situations = ("plain",)
+globals().update({suite.__name__: suite for suite in (suite_of(*name) for name in BY_NAME)})
 
 
 # --- frozen bytes ---------------------------------------------------------------------------------------------------
@@ -50,7 +57,7 @@ def test_every_built_in_version_is_frozen_and_every_frozen_version_is_still_ther
     assert {(version.stage, version.number) for version in VERSIONS} == set(BY_NAME)
 
 
-@pytest.mark.spec("A-008", "A-109", "A-150b")
+@pytest.mark.spec("A-008", "A-109", "A-133", "A-144c", "A-150b", "A-155")
 @pytest.mark.parametrize("version", VERSIONS, ids=NAMES)
 def test_a_published_version_never_changes_by_one_byte(version):
     """Prompt, context, schema, findings and feedback. Repair: undo the change, and write the next version."""
@@ -110,7 +117,7 @@ def test_the_prompt_says_what_a_rule_cannot_hold(stage, version, phrases):
 
 
 def context_of(stage, version):
-    return BY_NAME[stage, version].context(facts_of("plain" if version == 0 else "selected"))
+    return BY_NAME[stage, version].context(facts_of("plain" if (stage, version) == PLAIN else "selected"))
 
 
 @pytest.mark.spec("A-126")
@@ -156,6 +163,7 @@ def test_a_schema_grows_little_with_each_search():
 ALLOWED = (
     "__future__",
     "collections",
+    "dataclasses",
     "typing",
     "casebound.specs",
     "casebound.contracts",

@@ -1,4 +1,8 @@
-"""Every rule of stage `assessment`: replies that pass, replies that fail by exactly this rule, and random ones."""
+"""Every rule of stage `assessment` under every version: replies that pass or fail by exactly one rule, and random ones.
+
+Before protocol 4 one schema serves all resolutions, so order and citations are found by the rules; from 4 on by the
+schema, before the rules are asked.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import copy
 
 import pytest
 from casebound.pointer import resolve_pointer
-from casebound.protocols.assessment.v4 import PROTOCOL
+from casebound.protocols.registry import built_in_protocols
 from casebound.testing.inventory_cases import facts_of
 from casebound.testing.inventory_model import assessment_reply
 from casebound.testing.rules import findings_of_judge, findings_of_rules, message_of_context, said
@@ -14,12 +18,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 # Search 0 is the specific name (row 12), search 1 the broad one (rows 11 and 12).
-CONTEXT = PROTOCOL.context(facts_of("nested"))
-TRUNCATED = PROTOCOL.context(facts_of("truncated"))
-EMPTY = PROTOCOL.context(facts_of("no_match"))
+VERSIONS = {protocol.version: protocol for protocol in built_in_protocols() if protocol.stage == "assessment"}
+CONTEXTS = {version: protocol.context(facts_of("nested")) for version, protocol in VERSIONS.items()}
+CONTEXT = CONTEXTS[4]
+TRUNCATED = VERSIONS[4].context(facts_of("truncated"))
+OF_ITS_OWN = 4  # from this version on each search has a schema of its own
 CANARY, PROXY = {"type": "host", "id": "12"}, {"type": "host", "id": "11"}
 ORDER, ROLE, UNREAD, STATUS = "RESOLUTION_ORDER", "UNKNOWN_ROLE", "UNREAD_SOURCE", "STATUS_ENTITY"
 CANDIDATE, CUT_OFF, CAPTURE, MENTION = "UNKNOWN_CANDIDATE", "TRUNCATED_SELECTION", "CAPTURE_SOURCE", "MENTION_SOURCE"
+
+
+each_version = pytest.mark.parametrize("version", VERSIONS)
+
+
+def by_rules(version, answer, situation="nested"):
+    protocol = VERSIONS[version]
+    return said(findings_of_rules(protocol, answer, protocol.context(facts_of(situation))))
+
+
+def judged(version, answer, situation="nested"):
+    protocol = VERSIONS[version]
+    return said(findings_of_judge(protocol, answer, protocol.context(facts_of(situation))))
 
 
 def resolution(index, **facts):
@@ -45,7 +64,11 @@ def reply(*resolutions):
 BROAD = undecided(1)
 
 
-def test_the_context_is_what_these_tests_believe():
+def test_the_contexts_are_what_these_tests_believe():
+    assert sorted(VERSIONS) == [1, 2, 3, 4]
+    for version, context in CONTEXTS.items():
+        assert (context["candidates"], context["sources"]) == (CONTEXT["candidates"], CONTEXT["sources"])
+        assert [name["fact"] for name in context["known_names"]] == (["F0002"] if version == 4 else [])
     tables = [(table["capture"], table["term"], table["rows"], table["truncated"]) for table in CONTEXT["candidates"]]
     assert tables == [
         ("V0001", "edge-proxy-canary", [["12", "edge-proxy-canary", "linux"]], False),
@@ -56,6 +79,7 @@ def test_the_context_is_what_these_tests_believe():
     assert len(TRUNCATED["candidates"][0]["rows"]) == 8
 
 
+@each_version
 @pytest.mark.spec("A-031", "A-032", "A-089", "A-090", "A-142", "A-158c", "A-158f", "A-158g")
 @pytest.mark.parametrize(
     "answer",
@@ -67,16 +91,24 @@ def test_the_context_is_what_these_tests_believe():
         reply(undecided(0), undecided(1, "no_match")),  # hints of overlap assign nothing
         reply(resolution(0, role="owner"), BROAD),
         reply(resolution(0, source_ids=["P0001", "V0001"]), BROAD),
-        reply(resolution(0, source_ids=["V0002", "V0001", "E0001", "F0002", "S0005", "S0001"]), BROAD),
+        reply(resolution(0, source_ids=["V0002", "V0001", "E0001", "S0005", "S0001"]), BROAD),
     ],
 )
-def test_assessments_that_hold(answer):
-    assert said(findings_of_rules(PROTOCOL, answer, CONTEXT)) == []
-    assert said(findings_of_judge(PROTOCOL, answer, CONTEXT)) == []
+def test_assessments_that_hold(version, answer):
+    assert by_rules(version, answer) == []
+    assert judged(version, answer) == []
 
 
+@each_version
+def test_a_known_name_may_be_cited_where_the_message_tells_it(version):
+    answer = reply(resolution(0, source_ids=["V0001", "S0002", "F0002"]), BROAD)
+    unread = [("ENTITY_RESOLUTION_UNREAD_SOURCE", "/resolutions/0/source_ids/2")]
+    assert judged(version, answer) == ([] if version == 4 else unread)
+
+
+@each_version
 @pytest.mark.spec(
-    "A-031", "A-032", "A-033", "A-034", "A-148b", "A-148c", "A-148e", "A-148f", "A-158f", "A-158h", "A-158i"
+    "A-031", "A-032", "A-033", "A-034", "A-148b", "A-148c", "A-148e", "A-148f", "A-158f", "A-158h", "A-158i", "A-158j"
 )
 @pytest.mark.parametrize(
     ("answer", "code", "path", "by_schema"),
@@ -132,11 +164,13 @@ def test_assessments_that_hold(answer):
         (reply(resolution(0), undecided(1, source_ids=["V0002", "S0005"])), MENTION, "/resolutions/1/source_ids", "…"),
     ],
 )
-def test_assessments_that_break_exactly_one_rule(answer, code, path, by_schema):
-    """`…`: the schema finds it at the same place, before the rules are asked."""
-    assert said(findings_of_rules(PROTOCOL, answer, CONTEXT)) == [(f"ENTITY_RESOLUTION_{code}", path)]
-    found = said(findings_of_judge(PROTOCOL, answer, CONTEXT))
-    if by_schema is None and code == ORDER:
+def test_assessments_that_break_exactly_one_rule(version, answer, code, path, by_schema):
+    """`…`: a schema of its own finds it at the same place, before the rules are asked."""
+    assert by_rules(version, answer) == [(f"ENTITY_RESOLUTION_{code}", path)]
+    found = judged(version, answer)
+    if version < OF_ITS_OWN and code != ROLE:
+        assert found == [(f"ENTITY_RESOLUTION_{code}", path)]
+    elif by_schema is None and code == ORDER:
         assert {code for code, _ in found} == {"LLM_OUTPUT_SCHEMA"}  # each place has an index of its own
     elif by_schema is None:
         assert found == [(f"ENTITY_RESOLUTION_{code}", path)]
@@ -144,50 +178,56 @@ def test_assessments_that_break_exactly_one_rule(answer, code, path, by_schema):
         assert found == [("LLM_OUTPUT_SCHEMA", path if by_schema == "…" else by_schema)]
 
 
+@each_version
 @pytest.mark.spec("A-035", "A-113e", "A-158i")
-def test_nothing_is_selected_from_a_search_that_was_cut_off():
+def test_nothing_is_selected_from_a_search_that_was_cut_off(version):
     entity = {"type": "host", "id": TRUNCATED["candidates"][0]["rows"][0][0]}
     answer = reply(resolution(0, entity=entity))
     expected = [("ENTITY_RESOLUTION_TRUNCATED_SELECTION", "/resolutions/0/status")]
-    assert said(findings_of_rules(PROTOCOL, answer, TRUNCATED)) == expected
-    assert said(findings_of_judge(PROTOCOL, answer, TRUNCATED)) == expected
+    assert by_rules(version, answer, "truncated") == expected
+    assert judged(version, answer, "truncated") == expected
     for status in ("ambiguous", "no_match"):
-        assert said(findings_of_judge(PROTOCOL, reply(undecided(0, status)), TRUNCATED)) == []
+        assert judged(version, reply(undecided(0, status)), "truncated") == []
 
 
+@each_version
 @pytest.mark.spec("A-091")
-def test_an_empty_search_has_nothing_to_select():
-    assert said(findings_of_judge(PROTOCOL, reply(undecided(0, "no_match")), EMPTY)) == []
-    found = said(findings_of_judge(PROTOCOL, reply(resolution(0)), EMPTY))
-    assert found == [("ENTITY_RESOLUTION_UNKNOWN_CANDIDATE", "/resolutions/0/entity")]
+def test_an_empty_search_has_nothing_to_select(version):
+    assert judged(version, reply(undecided(0, "no_match")), "no_match") == []
+    expected = [("ENTITY_RESOLUTION_UNKNOWN_CANDIDATE", "/resolutions/0/entity")]
+    assert judged(version, reply(resolution(0)), "no_match") == expected
 
 
+@each_version
 @pytest.mark.parametrize("status", ["Selected", "unsure", None, ""])
 @pytest.mark.spec("A-031")
-def test_there_are_three_answers(status):
-    found = said(findings_of_judge(PROTOCOL, reply(undecided(0, status), BROAD), CONTEXT))
-    assert found == [("LLM_OUTPUT_SCHEMA", "/resolutions/0/status")]
+def test_there_are_three_answers(version, status):
+    assert judged(version, reply(undecided(0, status), BROAD)) == [("LLM_OUTPUT_SCHEMA", "/resolutions/0/status")]
 
 
+@each_version
 @pytest.mark.parametrize("key", [*resolution(0)])
 @pytest.mark.spec("A-148f")
-def test_no_key_of_a_resolution_may_be_missing(key):
+def test_no_key_of_a_resolution_may_be_missing(version, key):
     broken = resolution(0)
     del broken[key]
-    assert ("LLM_OUTPUT_SCHEMA", "/resolutions/0") in said(findings_of_judge(PROTOCOL, reply(broken, BROAD), CONTEXT))
+    assert ("LLM_OUTPUT_SCHEMA", "/resolutions/0") in judged(version, reply(broken, BROAD))
 
 
+@each_version
 @pytest.mark.parametrize("extra", [{"cause": "x"}, {"fix": "x"}, {"confidence": 1}, {"entities": []}])
 @pytest.mark.spec("A-006")
-def test_the_schema_has_no_room_for_causes_and_fixes(extra):
-    found = said(findings_of_judge(PROTOCOL, reply(resolution(0, **extra), BROAD), CONTEXT))
-    assert found == [("LLM_OUTPUT_SCHEMA", "/resolutions/0")]
+def test_the_schema_has_no_room_for_causes_and_fixes(version, extra):
+    assert judged(version, reply(resolution(0, **extra), BROAD)) == [("LLM_OUTPUT_SCHEMA", "/resolutions/0")]
 
 
-@pytest.mark.spec("A-148a", "A-148b", "A-148c", "A-148d")
-def test_the_feedback_on_a_missing_capture_lists_all_that_is_needed():
-    answer = reply(resolution(0, source_ids=["S0002"]), undecided(1, source_ids=["S0001"]))
-    errors = PROTOCOL.feedback(findings_of_rules(PROTOCOL, answer, CONTEXT), CONTEXT)["errors"]
+@each_version
+@pytest.mark.spec("A-148a", "A-148b", "A-148c", "A-148d", "A-158j")
+def test_the_feedback_on_a_missing_capture_lists_all_that_is_needed(version):
+    protocol, context = VERSIONS[version], CONTEXTS[version]
+    answer = reply(resolution(0, source_ids=["S0002"]), undecided(1, source_ids=["S0001"], reason="V0002 is empty"))
+    find = findings_of_judge if version < OF_ITS_OWN else findings_of_rules  # what the next attempt is told of
+    errors = protocol.feedback(find(protocol, answer, context), context)["errors"]
     assert [(error["missing_capture"], error["search_index"], error["path"]) for error in errors] == [
         ("V0001", 0, "/resolutions/0/source_ids"),
         ("V0002", 1, "/resolutions/1/source_ids"),
@@ -201,19 +241,21 @@ def test_the_feedback_on_a_missing_capture_lists_all_that_is_needed():
 @pytest.mark.spec("A-158h")
 def test_what_the_schema_finds_missing_is_told_with_what_is_permitted():
     answer = reply(resolution(0, source_ids=["S0003"]), BROAD)
-    errors = PROTOCOL.feedback(findings_of_judge(PROTOCOL, answer, CONTEXT), CONTEXT)["errors"]
+    errors = VERSIONS[4].feedback(findings_of_judge(VERSIONS[4], answer, CONTEXT), CONTEXT)["errors"]
     assert [(error["path"], error["permitted"]) for error in errors] == [
         ("/resolutions/0/source_ids", ["V0001"]),
         ("/resolutions/0/source_ids", ["P0001", "S0001", "S0002", "S0006"]),
     ]
 
 
-def test_findings_say_what_is_permitted():
+@each_version
+def test_findings_say_what_is_permitted(version):
     answer = reply(
         resolution(0, entity=PROXY, role="x", source_ids=["V0009"]),
         resolution(1, entity=None),
     )
-    permitted = {finding.code: finding.allowed for finding in findings_of_rules(PROTOCOL, answer, CONTEXT)}
+    found = findings_of_rules(VERSIONS[version], answer, CONTEXTS[version])
+    permitted = {finding.code: finding.allowed for finding in found}
     assert permitted["ENTITY_RESOLUTION_UNKNOWN_CANDIDATE"] == ("host 12",)
     assert permitted["ENTITY_RESOLUTION_STATUS_ENTITY"] == ("host 11", "host 12")
     assert permitted["ENTITY_RESOLUTION_UNREAD_SOURCE"] == ("V0001", "P0001", "S0001", "S0002", "S0006")
@@ -245,9 +287,10 @@ def valid_assessments(draw):
     return reply(*resolutions)
 
 
-@given(valid_assessments())
-def test_random_assessments_that_hold_are_accepted(answer):
-    assert said(findings_of_judge(PROTOCOL, answer, CONTEXT)) == []
+@each_version
+@given(answer=valid_assessments())
+def test_random_assessments_that_hold_are_accepted(version, answer):
+    assert judged(version, answer) == []
 
 
 def _without(names):
@@ -265,17 +308,20 @@ MUTATIONS = {
 }
 
 
-@given(valid_assessments(), st.integers(0, 1), st.sampled_from(sorted(MUTATIONS)))
-def test_random_assessments_with_one_mutation_are_refused_for_it(answer, index, code):
+@each_version
+@given(answer=valid_assessments(), index=st.integers(0, 1), code=st.sampled_from(sorted(MUTATIONS)))
+def test_random_assessments_with_one_mutation_are_refused_for_it(version, answer, index, code):
     mutated = copy.deepcopy(answer)
     MUTATIONS[code](mutated["resolutions"][index])
-    assert f"ENTITY_RESOLUTION_{code}" in {found for found, _ in said(findings_of_rules(PROTOCOL, mutated, CONTEXT))}
-    assert findings_of_judge(PROTOCOL, mutated, CONTEXT)
+    assert f"ENTITY_RESOLUTION_{code}" in {found for found, _ in by_rules(version, mutated)}
+    assert judged(version, mutated)
 
 
+@each_version
 @pytest.mark.parametrize(
     "situation", ["selected", "nested", "locales", "grouped", "ambiguous", "truncated", "no_match"]
 )
-def test_the_model_of_the_tests_answers_validly(situation):
-    context = PROTOCOL.context(facts_of(situation))
-    assert said(findings_of_judge(PROTOCOL, assessment_reply(message_of_context(PROTOCOL, context)), context)) == []
+def test_the_model_of_the_tests_answers_validly(version, situation):
+    protocol = VERSIONS[version]
+    message = message_of_context(protocol, protocol.context(facts_of(situation)))
+    assert judged(version, assessment_reply(message), situation) == []

@@ -1,4 +1,4 @@
-"""Every rule of stage `plan`: replies that pass, replies that fail by exactly this rule, and random ones."""
+"""Every rule of stage `plan` under every version: replies that pass or fail by exactly one rule, and random ones."""
 
 from __future__ import annotations
 
@@ -6,17 +6,30 @@ import copy
 import unicodedata
 
 import pytest
-from casebound.protocols.plan.v4 import PROTOCOL
+from casebound.protocols.registry import built_in_protocols
 from casebound.testing.inventory_cases import facts_of
 from casebound.testing.inventory_model import plan_reply
 from casebound.testing.rules import findings_of_judge, findings_of_rules, message_of_context, said
 from hypothesis import given
 from hypothesis import strategies as st
 
-CONTEXT = PROTOCOL.context(facts_of("selected"))
+VERSIONS = {protocol.version: protocol for protocol in built_in_protocols() if protocol.stage == "plan"}
+CONTEXTS = {version: protocol.context(facts_of("selected")) for version, protocol in VERSIONS.items()}
+CONTEXT = CONTEXTS[4]
 TEXTS = {source["id"]: source["text"] for source in CONTEXT["sources"]}
 TITLE, OBSERVED, OTHERS, STEP, DESCRIBED = "S0001", "S0002", "S0003", "S0006", "P0001"
 MARKUP = "S0004"  # the comment of the report, which no model is shown
+
+
+each_version = pytest.mark.parametrize("version", VERSIONS)
+
+
+def by_rules(version, reply, **changes):
+    return said(findings_of_rules(VERSIONS[version], reply, {**CONTEXTS[version], **changes}))
+
+
+def judged(version, reply, **changes):
+    return said(findings_of_judge(VERSIONS[version], reply, {**CONTEXTS[version], **changes}))
 
 
 def search(**facts):
@@ -34,11 +47,15 @@ def plan(*searches):
     return {"searches": list(searches)}
 
 
-def test_the_context_is_what_these_tests_believe():
+def test_the_contexts_are_what_these_tests_believe():
+    assert sorted(VERSIONS) == [1, 2, 3, 4]
+    for context in CONTEXTS.values():
+        assert {source["id"]: source["text"] for source in context["sources"]} == TEXTS
     assert list(TEXTS) == [TITLE, OBSERVED, OTHERS, "S0005", STEP, DESCRIBED]
     assert [source.kind for source in facts_of("selected").case.sources if source.id == MARKUP] == ["markup"]
 
 
+@each_version
 @pytest.mark.spec("A-010", "A-011", "A-012", "A-013", "A-113d", "A-157f", "A-157g")
 @pytest.mark.parametrize(
     "reply",
@@ -54,9 +71,9 @@ def test_the_context_is_what_these_tests_believe():
         plan(search(role="owner")),  # a role of the plugin
     ],
 )
-def test_plans_that_hold(reply):
-    assert said(findings_of_rules(PROTOCOL, reply, CONTEXT)) == []
-    assert said(findings_of_judge(PROTOCOL, reply, CONTEXT)) == []
+def test_plans_that_hold(version, reply):
+    assert by_rules(version, reply) == []
+    assert judged(version, reply) == []
 
 
 LIMIT, CATALOG, ROLE = "SEARCH_LIMIT", "UNKNOWN_CATALOG", "UNKNOWN_ROLE"
@@ -64,6 +81,7 @@ UNREAD, UNGROUNDED, TWICE = "UNREAD_SOURCE", "UNGROUNDED_TERM", "DUPLICATE_SEARC
 FIVE = [search(term=term) for term in ("edge-proxy-canary", "edge", "proxy", "canary", "batch-runner")]
 
 
+@each_version
 @pytest.mark.spec("A-011", "A-012", "A-013", "A-014", "A-015", "A-052", "A-113d", "A-113e", "A-157g", "A-157h")
 @pytest.mark.parametrize(
     ("reply", "code", "path", "by_schema"),
@@ -95,21 +113,23 @@ FIVE = [search(term=term) for term in ("edge-proxy-canary", "edge", "proxy", "ca
         (plan(search(), search(term="edge"), search()), TWICE, "/searches/2", None),
     ],
 )
-def test_plans_that_break_exactly_one_rule(reply, code, path, by_schema):
-    assert said(findings_of_rules(PROTOCOL, reply, CONTEXT)) == [(f"ENTITY_RESOLUTION_{code}", path)]
+def test_plans_that_break_exactly_one_rule(version, reply, code, path, by_schema):
+    assert by_rules(version, reply) == [(f"ENTITY_RESOLUTION_{code}", path)]
     expected = ("LLM_OUTPUT_SCHEMA", by_schema) if by_schema else (f"ENTITY_RESOLUTION_{code}", path)
-    assert said(findings_of_judge(PROTOCOL, reply, CONTEXT)) == [expected]
+    assert judged(version, reply) == [expected]
 
 
+@each_version
 @pytest.mark.spec("A-015")
-def test_a_term_that_only_an_unread_source_holds_is_neither_read_nor_grounded():
-    reply = plan(search(term="mail-relay", source_ids=[MARKUP]))
-    assert said(findings_of_rules(PROTOCOL, reply, CONTEXT)) == [
+@pytest.mark.parametrize(("term", "source"), [("mail-relay", MARKUP), ("edge-proxy-canary", "S0099")])
+def test_a_term_that_only_an_unread_or_unknown_source_holds_is_neither_read_nor_grounded(version, term, source):
+    assert by_rules(version, plan(search(term=term, source_ids=[source]))) == [
         ("ENTITY_RESOLUTION_UNGROUNDED_TERM", "/searches/0/term"),
         ("ENTITY_RESOLUTION_UNREAD_SOURCE", "/searches/0/source_ids/0"),
     ]
 
 
+@each_version
 @pytest.mark.spec("A-009", "A-010", "A-016", "A-017", "A-018", "A-019", "A-058", "A-061")
 @pytest.mark.parametrize(
     ("change", "path"),
@@ -128,29 +148,33 @@ def test_a_term_that_only_an_unread_source_holds_is_neither_read_nor_grounded():
         ({"reason": ""}, "/searches/0/reason"),
     ],
 )
-def test_the_schema_leaves_no_room_for_anything_else(change, path):
-    assert said(findings_of_judge(PROTOCOL, plan(search(**change)), CONTEXT)) == [("LLM_OUTPUT_SCHEMA", path)]
+def test_the_schema_leaves_no_room_for_anything_else(version, change, path):
+    assert judged(version, plan(search(**change))) == [("LLM_OUTPUT_SCHEMA", path)]
 
 
+@each_version
 @pytest.mark.parametrize("key", ["catalog", "term", "role", "source_ids", "reason"])
 @pytest.mark.spec("A-009", "A-010")
-def test_no_key_of_a_search_may_be_missing(key):
+def test_no_key_of_a_search_may_be_missing(version, key):
     broken = search()
     del broken[key]
-    assert said(findings_of_judge(PROTOCOL, plan(broken), CONTEXT)) == [("LLM_OUTPUT_SCHEMA", "/searches/0")]
+    assert judged(version, plan(broken)) == [("LLM_OUTPUT_SCHEMA", "/searches/0")]
 
 
+@each_version
 @pytest.mark.spec("A-052")
-def test_the_limit_is_that_of_the_frozen_input():
-    context = {**CONTEXT, "limits": {"max_searches": 5}}
-    assert said(findings_of_judge(PROTOCOL, plan(*FIVE), context)) == []
-    (finding,) = findings_of_judge(PROTOCOL, plan(*FIVE), {**CONTEXT, "limits": {"max_searches": 1}})
+def test_the_limit_is_that_of_the_frozen_input(version):
+    assert judged(version, plan(*FIVE), limits={"max_searches": 5}) == []
+    one = {**CONTEXTS[version], "limits": {"max_searches": 1}}
+    (finding,) = findings_of_judge(VERSIONS[version], plan(*FIVE), one)
     assert finding.allowed == ("1",)
 
 
-def test_findings_say_what_is_permitted():
+@each_version
+def test_findings_say_what_is_permitted(version):
     reply = plan(search(catalog="x", role="y", source_ids=["S0099"]))
-    permitted = {finding.code: finding for finding in findings_of_rules(PROTOCOL, reply, CONTEXT)}
+    found = findings_of_rules(VERSIONS[version], reply, CONTEXTS[version])
+    permitted = {finding.code: finding for finding in found}
     assert permitted["ENTITY_RESOLUTION_UNKNOWN_CATALOG"].allowed == (
         "inventory.host",
         "inventory.host_locale",
@@ -182,9 +206,10 @@ def valid_plans(draw):
     return plan(*searches.values())
 
 
-@given(valid_plans())
-def test_random_plans_that_hold_are_accepted(reply):
-    assert said(findings_of_judge(PROTOCOL, reply, CONTEXT)) == []
+@each_version
+@given(reply=valid_plans())
+def test_random_plans_that_hold_are_accepted(version, reply):
+    assert judged(version, reply) == []
 
 
 def _without_case(reply):
@@ -203,26 +228,27 @@ MUTATIONS = {
 }
 
 
-@given(valid_plans().filter(lambda reply: reply["searches"]), st.sampled_from(sorted(MUTATIONS)))
-def test_random_plans_with_one_mutation_are_refused_for_it(reply, code):
+@each_version
+@given(reply=valid_plans().filter(lambda reply: reply["searches"]), code=st.sampled_from(sorted(MUTATIONS)))
+def test_random_plans_with_one_mutation_are_refused_for_it(version, reply, code):
     mutated = copy.deepcopy(reply)
     MUTATIONS[code](mutated)
-    assert f"ENTITY_RESOLUTION_{code}" in {found for found, _ in said(findings_of_rules(PROTOCOL, mutated, CONTEXT))}
-    assert findings_of_judge(PROTOCOL, mutated, CONTEXT)
+    assert f"ENTITY_RESOLUTION_{code}" in {found for found, _ in by_rules(version, mutated)}
+    assert judged(version, mutated)
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20), st.text(max_size=5))
 def test_a_term_is_grounded_exactly_where_python_finds_it(text, around):
     """Code point for code point: no case, no normal form, no script makes a difference."""
     sources = [{"id": "S0001", "kind": "text", "text": around + text + around}]
-    context = {**CONTEXT, "sources": sources}
-    assert said(findings_of_rules(PROTOCOL, plan(search(term=text, source_ids=["S0001"])), context)) == []
+    assert by_rules(4, plan(search(term=text, source_ids=["S0001"])), sources=sources) == []
     for form in ("NFC", "NFD", "NFKC"):
         other = unicodedata.normalize(form, text.swapcase())
-        found = findings_of_rules(PROTOCOL, plan(search(term=other, source_ids=["S0001"])), context)
+        found = by_rules(4, plan(search(term=other, source_ids=["S0001"])), sources=sources)
         assert (not found) == (other in sources[0]["text"])
 
 
-def test_the_model_of_the_tests_answers_validly():
-    message = message_of_context(PROTOCOL, CONTEXT)
-    assert said(findings_of_judge(PROTOCOL, plan_reply(message), CONTEXT)) == []
+@each_version
+def test_the_model_of_the_tests_answers_validly(version):
+    message = message_of_context(VERSIONS[version], CONTEXTS[version])
+    assert judged(version, plan_reply(message)) == []

@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import get_args
 
 import casebound
+from casebound.binding import bind_stage
 from casebound.host import build_host
 from casebound.progress import State
+from casebound.settings import LlmProfile, load_settings
+from casebound.settings_model import FALLBACK_CODES
+from casebound.specs import CORE_STAGES
 from casebound.testing.distributions import plugins_in, write_distribution
 from casebound.testing.inventory import write_inventory
 from casebound.testing.inventory_model import InventoryModel
@@ -62,6 +66,24 @@ def test_a_line_of_resolve_has_the_keys_of_the_guide(tmp_path):
     inventory = write_inventory(tmp_path, report=report)
     line = inventory.resolve(InventoryModel(searches)).to_json()
     assert keys(json.loads(shown)) == keys(line)
+
+
+def test_the_settings_of_the_guide_on_providers_mean_what_it_says(tmp_path):
+    path = tmp_path / "casebound.toml"
+    (shown,) = examples("providers.md", "toml")
+    path.write_text('[project]\nname = "p"\n' + shown, encoding="utf-8")
+    settings, host = load_settings(path), build_host()
+    stages = {stage: bind_stage(settings, host, stage) for stage in CORE_STAGES}
+    for stage, first in {
+        "plan": "openai small",
+        "assessment": "openai large",
+        "interpretation": "openai large",
+    }.items():
+        assert [one.name for one in stages[stage].answerers] == [first, "openai qwen", "offline"]
+    assert stages["plan"].fallback_codes == FALLBACK_CODES
+    assert stages["plan"].answerers[1].settings.model_dump()["api_key_env"] is None
+    text = (GUIDES / "providers.md").read_text(encoding="utf-8")
+    assert [key for key in LlmProfile.model_fields if key != "provider_tables" and f"`{key}`" not in text] == []
 
 
 def test_the_guide_lists_every_public_name():

@@ -100,7 +100,7 @@ def test_a_finished_report_is_answered_again_without_a_call(run: Run, project: I
     assert (other.returncode, other.stdout) == (0, first.stdout)
     assert "INC-7 was finished under other settings" in other.stderr
     assert "plan: model other-model, it was test-model" in other.stderr
-    assert "--package-id" in other.stderr
+    assert "`casebound revise INC-7` asks anew" in other.stderr
     assert len(calls(project.folder)) == 3
 
 
@@ -128,6 +128,8 @@ def test_results_come_in_the_order_given_and_one_bad_report_is_not_the_end(run: 
         (["resolve", "report.md", "--project-config", "none.toml"], 2, "SETTINGS_FILE"),
         (["resolve"], 2, "Missing argument"),
         (["resume", "INC-8"], 2, "CASE_UNKNOWN"),
+        (["revise", "INC-8"], 2, "CASE_UNKNOWN"),
+        (["revise", "INC-7", "--stop-after", "lunch"], 2, "USAGE"),
         (["show", "../../etc"], 2, "CASE_UNKNOWN"),
         (["explain", "INC-7"], 2, "CASE_UNKNOWN"),
         (["verify", "."], 2, "PACKAGE_UNREADABLE"),
@@ -183,7 +185,7 @@ def test_a_case_that_waits_ends_with_one_and_is_not_asked_again(
     advice = {
         "blocked": "until {}; then `casebound resume INC-7` goes on",
         "retry_pending": "until {}; repeat the command then",
-        "review": "resolve the report with another --package-id",
+        "review": "`casebound revise INC-7` asks anew",
     }[state]
     assert advice.format(f"{line.get('retry_at')} at least") in text.stderr
 
@@ -235,6 +237,22 @@ def test_resume_refuses_a_case_in_review(run: Run, project: Inventory) -> None:
     assert run("resolve", "report.md").returncode == 1
     refused = run("resume", "INC-7")
     assert (refused.returncode, refused.stdout, refused.stderr.partition(":")[0]) == (1, "", "RESUME_REFUSED")
+    assert "`casebound revise INC-7`" in refused.stderr
+
+
+def test_revise_asks_anew_under_the_settings_at_hand_and_says_where_the_answer_is(run: Run, project: Inventory) -> None:
+    assert run("resolve", "report.md", "--stop-after", "research").returncode == 0
+    refused = run("revise", "INC-7")
+    assert (refused.returncode, refused.stdout, refused.stderr.partition(":")[0]) == (1, "", "REVISE_REFUSED")
+    project.configure(behave("nonsense"))
+    assert "next  casebound show INC-7, then casebound revise INC-7\n" in run("resolve", "report.md").stdout
+    project.configure(behave("answer"))
+    done = run("revise", "INC-7", "--format", "json")
+    [line] = lines(done)
+    assert (done.returncode, set(line), line["state"]) == (0, LINE_KEYS, "interpreted")
+    assert done.stderr.splitlines()[-1] == "INC-7: interpretation"
+    assert run("revise", "INC-7").stdout.rstrip().endswith("analysis/interpretations/0003/summary.md")
+    assert run("verify", ".casebound/cases/INC-7").returncode == 0
 
 
 def test_a_database_that_is_away_blocks_the_case_and_is_no_miss(run: Run, project: Inventory) -> None:
@@ -258,7 +276,9 @@ def test_a_database_that_is_away_blocks_the_case_and_is_no_miss(run: Run, projec
 def test_show_holds_plan_candidates_assessment_and_interpretation_in_one_view(run: Run, project: Inventory) -> None:
     run("resolve", "report.md")
     shown = json.loads(run("show", "INC-7", "--format", "json").stdout)
-    assert set(shown) == LINE_KEYS | {"plan", "candidates", "assessment", "interpretation"}
+    assert set(shown) == LINE_KEYS | {"answered_by", "plan", "candidates", "assessment", "interpretation"}
+    who = {"provider": "scripted", "model": "test-model", "resolver": "model", "fallback": False}
+    assert shown["answered_by"] == dict.fromkeys(("plan", "assessment", "interpretation"), who)
     assert shown["plan"]["reply"]["searches"][0]["term"] == "edge-proxy-canary"
     assert shown["candidates"]["searches"][0]["candidates"][0]["id"] == "12"
     assert shown["assessment"]["reply"]["resolutions"][0]["entity"] == {"type": "host", "id": "12"}

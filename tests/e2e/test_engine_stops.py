@@ -134,7 +134,17 @@ def test_settings_that_changed_under_a_case_are_told_with_both_ways_out(inventor
     assert result.code == "BINDING_CHANGED"
     assert "stage plan asks scripted, it asked scripted test-model" in result.error
     assert "put the settings back" in next_step(result.to_json())
-    assert "--package-id" in next_step(result.to_json())
+    assert "casebound revise INC-7" in next_step(result.to_json())
+
+
+def test_where_nothing_is_frozen_yet_only_the_ways_out_that_there_are_are_told(inventory):
+    """There is nothing to revise, and what was fetched holds for another state of the database."""
+    resolve(inventory, RaisingProvider(), stop_after="research")
+    inventory.configure(settings_text(snapshot_id="inventory-2"))
+    result = resolve(inventory, RaisingProvider())
+    assert (result.state, result.code) == ("researched", "BINDING_CHANGED")
+    for told in (result.error, next_step(result.to_json())):
+        assert ("--package-id" in told, "revise" in told) == (True, False)
 
 
 def test_a_database_that_changes_between_plan_and_look_up_is_refused(inventory):
@@ -193,7 +203,9 @@ def test_a_finished_case_tells_what_a_fresh_one_would_freeze_otherwise(inventory
     project = inventory.project(RaisingProvider())
     (result,) = project.resolve([inventory.report])
     assert result.state == "interpreted"
-    assert [said in note and "--package-id" in note for note in project.notes] == [True]
+    of_the_case = any(word in said for word in ("snapshot_id", "enrichment", "headings"))  # a revision keeps its facts
+    way_out = "resolve --package-id ID REPORT" if of_the_case else "revise INC-7"
+    assert [said in note and note.endswith(f"`casebound {way_out}` asks anew") for note in project.notes] == [True]
 
 
 # --- phases after the interpretation --------------------------------------------------------------------------------
@@ -204,7 +216,7 @@ def test_phases_run_once_after_the_interpretation_in_their_order_and_touch_no_se
     set_budget(inventory.workspace, 5)
     order = []
     project = inventory.project(InventoryModel(), phases=True)
-    project.report = lambda package, step: order.append(step)
+    project.on_step = lambda package, step: order.append(step)
     (result,) = project.resolve([inventory.report])
     assert result.state == "interpreted"
     assert order[-2:] == ["hypothesis", "investigation"]

@@ -47,11 +47,14 @@ PLACES = {
 }
 
 
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 @pytest.mark.parametrize("place", PLACES)
-def test_an_order_changes_nothing(tmp_path: Path, place: str) -> None:
+def test_an_order_changes_nothing(tmp_path: Path, place: str, version: int) -> None:
     [report] = fill(tmp_path)
     PLACES[place](tmp_path)
-    [result] = casebound.resolve(report, project_config=tmp_path / "casebound.toml")
+    settings = tmp_path / "casebound.toml"
+    settings.write_bytes(settings.read_bytes() + f"[protocols]\nresolution = {version}\n".encode())
+    [result] = casebound.resolve(report, project_config=settings)
     assert result.state == "interpreted", result.error
     assert {(entity["type"], entity["id"]) for entity in result.entities} == EXPECTED
     roles = {entity["id"]: {link["role"] for link in entity["roles"]} for entity in result.entities}

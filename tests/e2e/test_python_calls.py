@@ -20,6 +20,7 @@ SCRIPT = """if True:
         assert casebound.show("INC-7")["plan"] is not None
         assert casebound.explain("INC-7").searches
         assert casebound.resume("INC-7").succeeded
+        assert casebound.revise("INC-7").succeeded
         assert casebound.verify(result.package)
 """
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
+from casebound.progress import begun_revisions, derive_progress, latest_revision
 from casebound.store import Package
-from casebound.testing.faults import Countdown, calls_in, run_in_child
-from casebound.testing.troubled import TroubledCase, accepted
+from casebound.store.layout import Revision
+from casebound.testing.faults import Countdown, calls_in, run_in_child, watch
+from casebound.testing.inventory import Inventory
+from casebound.testing.scripted import FixedClock
+from casebound.testing.troubled import CASE, TroubledCase, accepted
 from casebound.verification import verify_package
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -55,7 +60,9 @@ def advance_in_child(case: TroubledCase, point: Countdown) -> int:
     return run_in_child(lambda: 0 if case.advance(point).state == "interpreted" else 1)
 
 
-def assert_resumed(case: TroubledCase, before: dict, wanted: dict, calls: list, *, kills: int, name: str) -> None:
+def assert_resumed(
+    case: TroubledCase, before: dict, wanted: dict, calls: list, *, kills: int, name: str, number: int = 1
+) -> None:
     after = case.files()
     assert {path: after.get(path) for path in before} == before, f"a file changed: {name}"
     assert accepted(after) == accepted(wanted), name
@@ -65,22 +72,20 @@ def assert_resumed(case: TroubledCase, before: dict, wanted: dict, calls: list, 
     assert max(Counter((call["stage"], call["attempt"]) for call in made).values()) == 1, (
         f"an attempt was sent twice: {name}"
     )
-    assert_nothing_answered_is_asked_again(case, made, name)
+    assert_nothing_answered_is_asked_again(case, made, name, Revision(number))
     assert os.listdir(case.inventory.workspace / "tmp") == [], name
 
 
-def assert_nothing_answered_is_asked_again(case: TroubledCase, made: list[dict], name: str) -> None:
+def assert_nothing_answered_is_asked_again(case: TroubledCase, made: list[dict], name: str, revision: Revision) -> None:
     package = Package(case.root)
     answered: set[tuple[str, str]] = set()
     for call in made:
         asked = (call["stage"], call["user"])
         assert asked not in answered, f"a reply that was on the disk was asked for again: {name}"
-        folder = next(
-            path for path in package.paths() if f"/{call['stage']}-{call['attempt']:04d}/request.json" in path
-        )
-        request = json.loads(package.require(folder))
+        folder = revision.attempt(call["stage"], call["attempt"])
+        request = json.loads(package.require(f"{folder}/request.json"))
         assert request["user"] == call["user"], f"what was sent is not what was frozen: {name}"
-        if package.exists(folder.replace("request.json", "native.bin")):
+        if package.exists(f"{folder}/native.bin"):
             answered.add(asked)
 
 
@@ -116,3 +121,70 @@ def test_interrupted_again_and_again_it_ends_in_the_same_bytes(tmp_path_factory,
     case.advance()
     _, wanted, calls = undisturbed(tmp_path_factory.getbasetemp() / "undisturbed")
     assert_resumed(case, before, wanted, calls, kills=kills, name=f"stops {stops}")
+
+
+# --- a revision -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a finished case; its model server's log is empty again."""
+    case = TroubledCase.write(tmp_path_factory.mktemp("finished") / "case")
+    case.advance()
+    case.log.unlink()
+    return case.inventory.folder
+
+
+def copied(finished: Path, folder: Path) -> TroubledCase:
+    return TroubledCase(Inventory(shutil.copytree(finished, folder), FixedClock()))
+
+
+def revise(case: TroubledCase, point: Countdown) -> None:
+    """Revise the case once, and go on until the new interpretation is finished."""
+    if latest_revision(Package(case.root)).number == 1:
+        with watch(point):
+            case.project(case.model(point)).revise(CASE)
+    case.advance(point)
+
+
+@pytest.mark.spec("A-003", "A-104", "A-150c")
+def test_a_revision_killed_at_any_point_is_gone_on_with_and_the_first_interpretation_never_changes(
+    tmp_path: Path, finished: Path
+) -> None:
+    unkilled, points = copied(finished, tmp_path / "unkilled"), Countdown()
+    first = unkilled.files()
+    revise(unkilled, points)
+    wanted, calls = unkilled.files(), calls_in(unkilled.log)
+    created = {
+        name.partition("cases/")[2].partition("/")[2] for name in points.passed if name.startswith("before cases/")
+    }
+    assert created == set(wanted) - set(first)
+    assert len(calls) == 6
+    for at, name in enumerate(points.passed):
+        case = copied(finished, tmp_path / str(at))
+        assert run_in_child(lambda case=case, at=at: revise(case, Countdown(at))) == -signal.SIGKILL, name
+        before = case.files()
+        assert {path: before.get(path) for path in first} == first, name
+        case.inventory.clock.advance(36000)
+        assert run_in_child(lambda case=case: revise(case, Countdown())) == 0, name
+        assert_resumed(case, before, wanted, calls, kills=1, name=name, number=2)
+
+
+def test_revise_repeated_after_a_kill_begins_no_further_one_while_the_last_can_go_on(
+    tmp_path: Path, finished: Path
+) -> None:
+    unkilled, points = copied(finished, tmp_path / "unkilled"), Countdown()
+    revise(unkilled, points)
+    for at in range(0, len(points.passed), 5):
+        case, name = copied(finished, tmp_path / str(at)), points.passed[at]
+        assert run_in_child(lambda case=case, at=at: revise(case, Countdown(at))) == -signal.SIGKILL, name
+        package, before = Package(case.root), case.files()
+        lasts = derive_progress(package).state in ("interpreted", "blocked")
+        following = latest_revision(package).number + lasts
+        case.inventory.clock.advance(36000)
+        case.project(case.model()).revise(CASE)
+        assert [revision.number for revision in begun_revisions(package)] == list(range(1, following + 1)), name
+        case.advance()
+        after = case.files()
+        assert {path: after.get(path) for path in before} == before, name
+        assert verify_package(case.root, case.inventory.host()).answer == "holds", name

@@ -1,7 +1,19 @@
-"""A database of its own on each server, for a test module."""
+"""What the tests of services share: a database of its own on each server for a module, and programs that others wrote.
+
+Those are looked for beside the command that CASEBOUND_TEST_LLMOCK names, else in `.venv-foreign`; see
+`foreign-requirements.txt`.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
 
 import pytest
 from casebound.testing.servers import running_server
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +31,57 @@ def postgresql():
 @pytest.fixture(params=["mariadb", "postgresql"])
 def server(request):
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def llmock_command():
+    """The program llmock."""
+    named = os.environ.get("CASEBOUND_TEST_LLMOCK") or str(ROOT / ".venv-foreign" / "bin" / "llmock")
+    found = shutil.which(named)
+    if found is None and os.environ.get("CASEBOUND_REQUIRE_SERVICES") == "1":
+        pytest.fail(f"no llmock at {named}: install tests/services/foreign-requirements.txt there")
+    if found is None:
+        pytest.skip(f"no llmock at {named} (tests/services/foreign-requirements.txt)")
+    return found
+
+
+@pytest.fixture(scope="session")
+def foreign_python(llmock_command):
+    """The interpreter that has the vendors' own packages."""
+    return str(Path(llmock_command).parent / "python")
+
+
+@pytest.fixture(scope="module")
+def running_llmock(llmock_command):
+    """The address of a running llmock."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [llmock_command, "serve", "--host", "127.0.0.1", "--port", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        said = []
+        for line in server.stdout:
+            said.append(line)
+            if "Uvicorn running" in line:
+                break
+        else:
+            pytest.fail("llmock ended before it listened: " + "".join(said))
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.kill()  # it holds nothing, and would first wait for the reply that it still delays
+        server.communicate()
+
+
+@pytest.fixture
+def llmock(running_llmock):
+    """The same, with an empty journal."""
+    httpx = pytest.importorskip("httpx")
+    httpx.post(f"{running_llmock}/_llmock/reset").raise_for_status()
+    return running_llmock

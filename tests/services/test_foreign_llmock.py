@@ -1,35 +1,27 @@
 """The OpenAI-compatible provider against llmock, a server that this project did not write.
 
-llmock answers from the schema that it is sent, fails in the vendor's own form, and grades how its client behaves. It is
-looked for in CASEBOUND_TEST_LLMOCK (the command), then in `.venv-foreign`; see `foreign-requirements.txt`.
+llmock answers from the schema that it is sent, fails in the vendor's own form, and grades how its client behaves.
 """
 
 import asyncio
 import json
-import os
-import shutil
-import socket
-import subprocess
 import threading
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("casebound_llm_openai")
 
-import casebound  # noqa: E402
+from casebound.api import Project  # noqa: E402
 from casebound.errors import ProviderError  # noqa: E402
 from casebound.testing.inventory import REPORT, write_inventory  # noqa: E402
-from casebound.testing.scripted import model_request  # noqa: E402
+from casebound.testing.scripted import FixedClock, model_request  # noqa: E402
 from casebound_llm_openai.provider import OpenAIProvider  # noqa: E402
 from casebound_llm_openai.settings import OpenAISettings  # noqa: E402
 from jsonschema import Draft202012Validator  # noqa: E402
 
 pytestmark = pytest.mark.foreign
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -52,52 +44,6 @@ SCHEMA = {
     "required": ["searches"],
     "additionalProperties": False,
 }
-
-
-def command():
-    named = os.environ.get("CASEBOUND_TEST_LLMOCK") or str(ROOT / ".venv-foreign" / "bin" / "llmock")
-    found = shutil.which(named)
-    if found is None and os.environ.get("CASEBOUND_REQUIRE_SERVICES") == "1":
-        pytest.fail(f"no llmock at {named}: install tests/services/foreign-requirements.txt there")
-    if found is None:
-        pytest.skip(f"no llmock at {named} (tests/services/foreign-requirements.txt)")
-    return found
-
-
-@pytest.fixture(scope="module")
-def running():
-    """The address of a running llmock."""
-    program = command()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        [program, "serve", "--host", "127.0.0.1", "--port", str(port)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"},
-    )
-    try:
-        said = []
-        for line in server.stdout:
-            said.append(line)
-            if "Uvicorn running" in line:
-                break
-        else:
-            pytest.fail("llmock ended before it listened: " + "".join(said))
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.kill()  # it holds nothing, and would first wait for the reply that it still delays
-        server.communicate()
-
-
-@pytest.fixture
-def llmock(running):
-    """The same, with an empty journal."""
-    httpx.post(f"{running}/_llmock/reset").raise_for_status()
-    return running
 
 
 def script(llmock, **behavior):
@@ -195,22 +141,26 @@ def test_the_servers_own_verdict_finds_no_error_in_our_retries(llmock, api, tmp_
     )
     (tmp_path / "report.md").write_text(REPORT)
 
+    clock = FixedClock()
+
     def resolve():
-        [result] = casebound.resolve(
-            tmp_path / "report.md",
-            project_config=inventory.folder / "casebound.toml",
-            llm_config=config,
-            workspace=tmp_path / "workspace",
+        project = Project.open(
+            inventory.folder / "casebound.toml", llm_config=config, workspace=tmp_path / "workspace", clock=clock
         )
-        return result
+        try:
+            return next(project.resolve([tmp_path / "report.md"]))
+        finally:
+            project.close()
 
     waiting = resolve()
-    assert (waiting.code, len(journal(llmock))) == ("LLM_RATE_LIMITED", 1)
-    assert resolve().retry_at == waiting.retry_at
+    assert (waiting.state, waiting.code, len(journal(llmock))) == ("retry_pending", "LLM_RATE_LIMITED", 1)
+    clock.advance(59)
+    assert resolve().state == "retry_pending"
     assert len(journal(llmock)) == 1, "nothing is sent before the time that the server asked for"
-    left_s = (datetime.fromisoformat(waiting.retry_at) - datetime.now(UTC)).total_seconds()
-    threading.Event().wait(max(0.0, left_s) + 0.01)
-    assert resolve().state != waiting.state
+    threading.Event().wait(1.05)  # the server reads its own clock
+    clock.advance(1)
+    assert resolve().state != "retry_pending"
+    assert len(journal(llmock)) > 1
     verdict = httpx.get(f"{llmock}/_llmock/verdict").json()
     assert (verdict["errors"], verdict["findings"]) == (0, [])
 

@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from casebound.api import Project, verify
 from casebound.contracts.case import Case
+from casebound.engine import Engine
 from casebound.pipeline import Pipeline
 from casebound.settings import database_url
 from casebound.store import Workspace
@@ -39,7 +40,7 @@ def project():
 
 @pytest.fixture
 def source(project):
-    source = Pipeline(project.bound, project.clock, lambda package: None).source()
+    source = Engine(project.bound, project.clock, lambda package: None).source()
     yield source
     source.close()
 
@@ -90,10 +91,8 @@ def test_a_built_package_is_resolved_with_fixture_replies(project, tmp_path, cap
         ]
     }
     provider = Answering(plan)
-    pipeline = Pipeline(
-        project.bound, project.clock, lambda package: None, dict.fromkeys(project.bound.stages, provider)
-    )
-    progress = asyncio.run(pipeline.advance(package))
+    engine = Engine(project.bound, project.clock, lambda package: None, dict.fromkeys(project.bound.stages, provider))
+    progress = asyncio.run(Pipeline(engine).advance(package))
     assert progress.state == "interpreted", progress
     assert [call.stage for call in provider.calls] == ["plan", "assessment", "interpretation"]
     selected = json.loads(package.read("analysis/interpretations/0001/entity-resolution/assessment.json"))["reply"]

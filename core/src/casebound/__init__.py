@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, resolve, resume, show, verify
+    from casebound.api import explain, resolve, resume, revise, show, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
 
@@ -19,11 +19,12 @@ _HOMES = {
     "hookimpl": "casebound.hookspecs",
     "resolve": "casebound.api",
     "resume": "casebound.api",
+    "revise": "casebound.api",
     "show": "casebound.api",
     "verify": "casebound.api",
 }
 
-__all__ = ["CaseboundError", "__version__", "explain", "hookimpl", "resolve", "resume", "show", "verify"]
+__all__ = ["CaseboundError", "__version__", "explain", "hookimpl", "resolve", "resume", "revise", "show", "verify"]
 
 
 def __getattr__(name: str) -> object:

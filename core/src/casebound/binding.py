@@ -25,7 +25,7 @@ from casebound.guard import plugin_guard
 from casebound.host import Host
 from casebound.offers import fold_heading
 from casebound.protocol_choice import choose_protocol
-from casebound.settings import Llm, LlmChoice, Price, Retry, Settings, settings_error
+from casebound.settings import Llm, LlmChoice, LlmProfile, Price, Settings, settings_error
 from casebound.specs import (
     CORE_ROLES,
     CORE_STAGES,
@@ -42,17 +42,17 @@ from casebound.specs import (
 if TYPE_CHECKING:
     from casebound.llm.provider import Provider
 
+_KEYS_OF_A_SERVER = ("api_key_env", "api_key_cmd")
 
-@dataclass(frozen=True, slots=True)
-class StageModel:
-    """Who answers one stage, and within which bounds.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswererModel:
+    """Somebody who may answer a stage, and within which bounds.
 
     Attributes:
         spec: the provider; `settings` is its own validated settings, whose type only it knows.
         timeout_s: deadline of a whole call, in seconds.
         max_output_tokens: cap of the first attempt; the one after a cut reply may be `incomplete_cap_factor` longer.
-        max_retries: transient provider errors that the stage survives, shared with its fallbacks.
-        fallback: tried in turn on `fallback_codes`, once retries are used up; these have no fallbacks themselves.
         price: the operator's, None where he gave none.
     """
 
@@ -64,11 +64,33 @@ class StageModel:
     timeout_s: int
     max_output_tokens: int
     incomplete_cap_factor: Decimal
+    price: Price | None = None
+
+    @property
+    def name(self) -> str:
+        """The provider, and the model where there is one."""
+        return f"{self.provider} {self.model}" if self.model else self.provider
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageModel(AnswererModel):
+    """Who answers one stage, who does if he fails, and what bounds them together.
+
+    Attributes:
+        max_retries: transient provider errors that the stage survives, shared by all who answer it.
+        fallback: tried in turn on `fallback_codes`, once retries are used up.
+        fallback_codes: empty where there is no fallback.
+    """
+
     unknown_calls: str
     max_retries: int
-    fallback: tuple[StageModel, ...] = ()
+    fallback: tuple[AnswererModel, ...] = ()
     fallback_codes: tuple[str, ...] = ()
-    price: Price | None = None
+
+    @property
+    def answerers(self) -> tuple[AnswererModel, ...]:
+        """Everybody who may answer, in the order in which they are asked."""
+        return (self, *self.fallback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +240,14 @@ def _check_llm_tables(settings: Settings, host: Host) -> None:
         for stage in sorted(set(llm.stage) - stages):
             raise SettingsError("SETTINGS_KEY", path=path, pointer=f"llm.stage.{stage}", allowed=sorted(stages))
     for place, name in enumerate(llm.fallback):
+        key = f"llm.fallback[{place}]"
         if name not in llm.profile:
-            key = f"llm.fallback[{place}]"
             raise SettingsError(
                 "SETTINGS_NAME", path=path, pointer=key, found=f"the profile {name!r}", allowed=sorted(llm.profile)
             )
-    choices: dict[str, Llm | LlmChoice] = {"llm": llm}
+        if name in llm.fallback[:place]:
+            raise SettingsError("SETTINGS_VALUE", path=path, pointer=key, found=f"{name!r} a second time")
+    choices: dict[str, Llm | LlmProfile] = {"llm": llm}
     choices |= {f"llm.stage.{name}": choice for name, choice in llm.stage.items()}
     choices |= {f"llm.profile.{name}": choice for name, choice in llm.profile.items()}
     for prefix, choice in choices.items():
@@ -242,18 +266,20 @@ def bind_stage(settings: Settings, host: Host, stage: str) -> StageModel:
     """
     llm = settings.llm
     choice = llm.stage.get(stage, LlmChoice())
-    fallbacks = tuple(_stage_model(settings, host, llm.profile[name], f"llm.profile.{name}") for name in llm.fallback)
-    return _stage_model(settings, host, choice, f"llm.stage.{stage}", fallback=fallbacks)
+    return StageModel(
+        **_answerer(settings, host, choice, f"llm.stage.{stage}"),
+        unknown_calls=choice.unknown_calls or llm.unknown_calls,
+        max_retries=(choice.retry or llm.retry).max_retries,
+        fallback=tuple(
+            AnswererModel(**_answerer(settings, host, llm.profile[name], f"llm.profile.{name}"))
+            for name in llm.fallback
+        ),
+        fallback_codes=llm.fallback_codes if llm.fallback else (),
+    )
 
 
-def _stage_model(
-    settings: Settings,
-    host: Host,
-    choice: LlmChoice,
-    prefix: str,
-    *,
-    fallback: tuple[StageModel, ...] = (),
-) -> StageModel:
+def _answerer(settings: Settings, host: Host, choice: LlmProfile, prefix: str) -> dict[str, Any]:
+    """Return the fields of an `AnswererModel`: `[llm]`, overlaid by `choice`."""
     llm = settings.llm
 
     def chosen(name: str) -> Any:  # noqa: ANN401  # the type of that field
@@ -265,28 +291,29 @@ def _stage_model(
         "ProviderSpec", host.need("providers", provider, path=str(settings.llm_path), pointer=f"{prefix}.provider")
     )
     elsewhere = provider != llm.provider
-    retry: Retry = chosen("retry")
-    return StageModel(
-        spec=spec,
-        settings=_provider_settings(settings, host, spec, choice, prefix),
-        provider=provider,
+    return {
+        "spec": spec,
+        "settings": _provider_settings(settings, host, spec, choice, prefix),
+        "provider": provider,
         # The model and its price belong to the provider of [llm]; another provider starts without them.
-        model=choice.model if elsewhere else chosen("model"),
-        price=choice.price if elsewhere else chosen("price"),
-        response_format=chosen("response_format"),
-        timeout_s=chosen("timeout_s"),
-        max_output_tokens=chosen("max_output_tokens"),
-        incomplete_cap_factor=chosen("incomplete_cap_factor"),
-        unknown_calls=chosen("unknown_calls"),
-        max_retries=retry.max_retries,
-        fallback=fallback,
-        fallback_codes=llm.fallback_codes,
-    )
+        "model": choice.model if elsewhere else chosen("model"),
+        "price": choice.price if elsewhere else chosen("price"),
+        "response_format": chosen("response_format"),
+        "timeout_s": chosen("timeout_s"),
+        "max_output_tokens": chosen("max_output_tokens"),
+        "incomplete_cap_factor": chosen("incomplete_cap_factor"),
+    }
 
 
-def _provider_settings(settings: Settings, host: Host, spec: ProviderSpec, choice: LlmChoice, prefix: str) -> BaseModel:
+def _provider_settings(
+    settings: Settings, host: Host, spec: ProviderSpec, choice: LlmProfile, prefix: str
+) -> BaseModel:
     own = choice.provider_tables.get(spec.name, {})
-    table = {**settings.llm.provider_tables.get(spec.name, {}), **own}
+    shared = settings.llm.provider_tables.get(spec.name, {})
+    if own and not isinstance(choice, LlmChoice):
+        # A profile's table may be another server's: the key of that of [llm] must not go there.
+        shared = {key: value for key, value in shared.items() if key not in _KEYS_OF_A_SERVER}
+    table = {**shared, **own}
     model = cast("type[BaseModel]", host.load_named("providers", spec.name, spec.settings))
     try:
         # As JSON, an array fits a list and a tuple alike; how strict scalars are is what the model says.
@@ -298,8 +325,8 @@ def _provider_settings(settings: Settings, host: Host, spec: ProviderSpec, choic
         raise settings_error(exc, model, path=str(settings.llm_path), prefix=f"{key}.{spec.name}") from None
 
 
-def build_provider(model: StageModel, host: Host, path: Path) -> Provider:
-    """Construct the provider of a stage; its secrets are resolved now, and live in it alone.
+def build_provider(model: AnswererModel, host: Host, path: Path) -> Provider:
+    """Construct the provider of somebody who may answer; its secrets are resolved now, and live in it alone.
 
     Args:
         model: who answers.

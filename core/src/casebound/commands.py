@@ -14,6 +14,7 @@ CORE_COMMANDS: dict[str, str] = {
     "resolve": "Resolve the entities of reports: the whole job.",
     "show": "Show a case: plan, candidates, assessment, interpretation.",
     "resume": "Let a blocked case go on.",
+    "revise": "Interpret a case anew under the settings at hand.",
     "explain": "Explain each claim down to the text and the row.",
     "verify": "Check that finished packages still hold.",
     "demo": "Resolve the embedded sample report.",

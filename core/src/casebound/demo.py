@@ -42,7 +42,7 @@ def run_demo(
     name: str | None = None,
     *,
     workspace: str | os.PathLike[str] | None = None,
-    report: Callable[[Package, str], None] = lambda package, step: None,
+    on_step: Callable[[Package, str], None] = lambda package, step: None,
 ) -> DemoRun:
     """Lay out a sample, resolve its reports and explain them.
 
@@ -50,7 +50,7 @@ def run_demo(
         name: which demo; None: the only one that is installed.
         workspace: an empty or new folder, which then holds the sample and its cases; None: a new temporary folder
             that is kept, with the cases in `.casebound/` as for any other project.
-        report: called with package and step, for progress.
+        on_step: called with package and step, for progress.
 
     Raises:
         SettingsError: no such demo, several to choose from, or a folder that is in use.
@@ -62,7 +62,7 @@ def run_demo(
     fill: Callable[[Path], Sequence[Path]] = host.load_named("demos", demo.name, demo.folder)
     reports = fill(folder)
     project = Project.open(folder / FILE_NAME, workspace=workspace)
-    project.report = report
+    project.on_step = on_step
     try:
         results = tuple(project.resolve(reports))
     finally:

@@ -1,6 +1,8 @@
-"""What a fresh case would freeze otherwise than a finished one did, said without asking database or model."""
+"""What the settings at hand would freeze otherwise than a finished case did, said without asking database or model."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from casebound.binding import Bound
 from casebound.contracts.capture import EnrichmentInput, Facts
@@ -13,24 +15,39 @@ from casebound.resolution.freeze import changed_limits, changed_settings
 from casebound.specs import EnrichmentRule
 
 
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """One phrase a difference.
+
+    Attributes:
+        interpretation: a new revision would freeze it.
+        case: only a fresh case of the report would, for a revision keeps case and facts.
+    """
+
+    interpretation: tuple[str, ...]
+    case: tuple[str, ...]
+
+
 def differences_of(
     bound: Bound,
     frozen: InterpretationInput,
     resolution: ResolutionInput | None,
     build: Build | None,
     facts: Facts | None,
-) -> list[str]:
-    """Return one phrase a difference, empty where a fresh case would freeze the same."""
+) -> Differences:
+    """Return what is frozen of a case and would now be another."""
+    case = []
+    if build is not None and build != freeze_build(bound.references, bound.headings):
+        case.append("typed ids or headings are others")
+    if facts is not None and facts.binding is not None:
+        case += _changed_rules(bound, facts)
     found = changed_policies(bound, frozen)
     if resolution is not None:
         found = [*changed_settings(bound, resolution), *changed_limits(bound, resolution), *found]
     elif bound.settings.entity_resolution is not None:
         found.append("[entity_resolution] is there, it was absent")
-    if build is not None and build != freeze_build(bound.references, bound.headings):
-        found.append("typed ids or headings are others")
-    if facts is not None and facts.binding is not None:
-        found += _changed_rules(bound, facts)
-    return list(dict.fromkeys(found))
+    interpretation = tuple(text for text in dict.fromkeys(found) if text not in case)
+    return Differences(interpretation, tuple(dict.fromkeys(case)))
 
 
 def _changed_rules(bound: Bound, facts: Facts) -> list[str]:

@@ -180,8 +180,12 @@ def _opened(bound: Bound) -> Iterator[CatalogSource]:
 
 def _build_and_close(bound: Bound, stage: str) -> str:
     model = bound.stages[stage]
-    for choice in (model, *model.fallback):
+    said = []
+    for choice in model.answerers:
         provider = build_provider(choice, bound.host, bound.settings.llm_path)
         asyncio.run(provider.aclose())
-    who = " ".join(part for part in (model.provider, model.model) if part)
-    return f"{who}, not contacted: a call may cost money" if model.spec.resolver == "model" else who
+        description = getattr(provider, "description", None)
+        said.append(f"{choice.name} ({description})" if description else choice.name)
+    who = ", then ".join(said)
+    paid = any(choice.spec.resolver == "model" for choice in model.answerers)
+    return f"{who}, not contacted: a call may cost money" if paid else who

@@ -286,12 +286,12 @@ register_codes(
             (
                 "ENTITY_RESOLUTION_INVALID_RESPONSES",
                 "too many invalid replies while resolving entities",
-                "read them below attempts/, then resolve the report anew with --package-id",
+                "read them below attempts/, then `casebound revise CASE` asks anew",
             ),
             (
                 "INTERPRETATION_INVALID_RESPONSES",
                 "too many invalid replies while interpreting",
-                "read them below attempts/, then resolve the report anew with --package-id",
+                "read them below attempts/, then `casebound revise CASE` asks anew",
             ),
         ),
         *_rows(
@@ -362,6 +362,11 @@ register_codes(
             ("INTERPRETATION_ENTITY_MISSING", "a selected entity is not retained", "add it to relevant_entities"),
             ("INTERPRETATION_ENTITY_PROVENANCE", "a selected entity lacks its mention or evidence", "cite both"),
             (
+                "INTERPRETATION_ENTITY_NOT_RETAINED",
+                "a selected entity is missing, or lacks its own alias or its mention",
+                "add it to relevant_entities, and cite both",
+            ),
+            (
                 "INTERPRETATION_NAME_BINDING",
                 "a named entity does not cite a fact of its name",
                 "cite one of its name facts",
@@ -381,10 +386,11 @@ register_codes(
             (
                 "BINDING_CHANGED",
                 "the settings differ from what the unfinished case froze",
-                "put them back, or resolve the report with --package-id",
+                "put them back, or `casebound revise CASE` asks anew under those at hand",
             ),
             ("RETRY_LATER", "the case may not go on yet", "repeat the command after the time that is named"),
             ("RESUME_REFUSED", "the case cannot be resumed", "see its state with `casebound show CASE`"),
+            ("REVISE_REFUSED", "the case cannot be revised", "see its state with `casebound show CASE`"),
         ),
         *_rows(
             IntegrityError,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Demo,
         Phase,
         PromptProtocol,
+        ProtocolAlias,
         ProviderSpec,
         ReportReader,
         RuleSet,
@@ -128,18 +129,19 @@ def casebound_rules() -> Sequence[RuleSet]:  # type: ignore[empty-body]  # a spe
 
 
 @hookspec
-def casebound_protocols() -> Sequence[PromptProtocol]:  # type: ignore[empty-body]  # a specification
+def casebound_protocols() -> Sequence[PromptProtocol | ProtocolAlias]:  # type: ignore[empty-body]  # a specification
     """Offer versions of prompt protocols.
 
     Called: once, when protocols are needed.
     Returns: `PromptProtocol`s. A version that another distribution adds to a stage of core starts at 1000 and is used
-        only where `[protocols]` names it; a stage that a plugin brings itself counts from 1.
+        only where `[protocols]` names it; a stage that a plugin brings itself counts from 1. `ProtocolAlias` gives an
+        earlier version a new number: `[protocols] resolution` selects plan and assessment together.
     Collisions: two protocols of one stage and version are an error.
-    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (a number below 1000 in a stage of core).
+    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (a number below 1000 in a stage of core, an alias of nothing).
     Example:
         @hookimpl
         def casebound_protocols():
-            return [my_plugin.plan_v1000.PROTOCOL]
+            return [my_plugin.plan_v1000.PROTOCOL, ProtocolAlias("assessment", 1000, of=4)]
     Since: 0.1
     """
 
@@ -169,7 +171,8 @@ def casebound_phases() -> Sequence[Phase]:  # type: ignore[empty-body]  # a spec
     """Offer phases that may follow interpretation (`hypothesis`, `investigation` …).
 
     Called: once, when a case may go beyond its interpretation, or plugins are listed; a phase runs after the one
-        it names, unless `--stop-after` ends before it.
+        it names, unless `--stop-after` ends before it. It follows an interpretation: `casebound revise` makes a new
+        one, and each phase runs once more behind that; what it wrote behind an earlier one stays where it is.
     Returns: `Phase`s.
     Collisions: two phases of one name, or a name of core's own, are an error.
     Errors: `PLUGIN_CLASH`; `PLUGIN_OFFER` for a phase that follows an unknown one or itself.

@@ -19,7 +19,7 @@ from casebound import __version__
 from casebound.errors import CaseboundError, PluginError, SettingsError
 from casebound.installed import Installed, installed_plugins
 from casebound.loading import DISTRIBUTION, LoadedPlugin, PluginLoader
-from casebound.offers import HOOK_OF_KIND, HOOKS, RESERVED, Index, Owner, broken_pattern, entries_of, label
+from casebound.offers import HOOK_OF_KIND, HOOKS, RESERVED, Index, Owner, broken_pattern, entries_of, label, unalias
 from casebound.specs import (
     Benchmark,
     Catalog,
@@ -29,6 +29,7 @@ from casebound.specs import (
     EnrichmentRule,
     Phase,
     PromptProtocol,
+    ProtocolAlias,
     ProviderSpec,
     ReferencePattern,
     ReportReader,
@@ -128,7 +129,22 @@ class Host:
                 clashes[name] = _clash(kind, label(name), reserved + [str(plugin.owner) for plugin in plugins])
                 for who in dict.fromkeys(plugin.name for plugin in plugins):
                     self._plugin(who).errors.append(str(clashes[name]))
-        return Index(kind, entries, clashes)
+        return Index(kind, self._unaliased(entries, clashes), clashes)
+
+    def _unaliased(
+        self, entries: Mapping[object, object], clashes: dict[object, PluginError]
+    ) -> Mapping[object, object]:
+        """Return `entries` with what each alias stands for; one that stands for nothing joins `clashes`."""
+        found = dict(entries)
+        for name, item in entries.items():
+            if isinstance(item, ProtocolAlias):
+                owner = self._owners[("protocols", name)]
+                found[name] = unalias(entries, item)
+                if found[name] is None and name not in clashes:
+                    what = f"{label(name)} as an alias of version {item.of}, which nobody offers"
+                    clashes[name] = PluginError("PLUGIN_OFFER", found=what, where=str(owner))
+                    self._plugin(owner.plugin).errors.append(str(clashes[name]))
+        return found
 
     def _plugin(self, name: str) -> LoadedPlugin:
         return next(plugin for plugin in self._plugins if plugin.name == name)

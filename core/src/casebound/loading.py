@@ -142,7 +142,7 @@ class PluginLoader:
         sound = []
         for value in answers:
             if not isinstance(value, hook.returns):
-                wrong: str | None = f"a {type(value).__name__} instead of a {hook.returns.__name__}"
+                wrong: str | None = f"a {type(value).__name__} instead of a {hook.wanted}"
             else:
                 wrong = self._checked(plugin, hook, value)
             if wrong:

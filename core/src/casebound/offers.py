@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from types import UnionType
+from typing import Generic, TypeVar, get_args
 
 from casebound.commands import CORE_COMMANDS
 from casebound.errors import PluginError
@@ -24,6 +25,7 @@ from casebound.specs import (
     EnrichmentRule,
     Phase,
     PromptProtocol,
+    ProtocolAlias,
     ProviderSpec,
     ReferencePattern,
     ReportReader,
@@ -86,9 +88,15 @@ class Hook:
     """One hook: what it returns, and the kinds that come of it."""
 
     name: str
-    returns: type
+    returns: type | UnionType
     check: Callable[[object, bool], str | None]
     kinds: tuple[str, ...]
+
+    @property
+    def wanted(self) -> str:
+        """What the hook returns, in words."""
+        kinds = get_args(self.returns) or (self.returns,)
+        return " or ".join(str(kind.__name__) for kind in kinds)
 
 
 def _name_of(value: object) -> str:
@@ -159,7 +167,9 @@ def broken_pattern(item: ReferencePattern) -> str | None:
 
 
 def _check_protocol(value: object, builtin: bool) -> str | None:
-    assert isinstance(value, PromptProtocol)  # noqa: S101  # the host has checked the type
+    assert isinstance(value, PromptProtocol | ProtocolAlias)  # noqa: S101  # the host has checked the type
+    if isinstance(value, ProtocolAlias) and not 0 < value.of < value.version:
+        return f"version {value.version} of stage {value.stage} as an alias of version {value.of}, which is not earlier"
     foreign = not builtin and value.stage in CORE_STAGES
     if type(value.version) is not int or value.version < (FIRST_FOREIGN_VERSION if foreign else 0):
         least = f", which another distribution numbers from {FIRST_FOREIGN_VERSION}" if foreign else ""
@@ -197,7 +207,7 @@ HOOKS: tuple[Hook, ...] = (
     Hook("casebound_demos", Demo, _check_spec_strings("folder"), ("demos",)),
     Hook("casebound_providers", ProviderSpec, _check_spec_strings("settings", "factory"), ("providers",)),
     Hook("casebound_rules", RuleSet, _check_spec_strings("answer"), ("rules",)),
-    Hook("casebound_protocols", PromptProtocol, _check_protocol, ("protocols",)),
+    Hook("casebound_protocols", PromptProtocol | ProtocolAlias, _check_protocol, ("protocols",)),
     Hook("casebound_validators", Validator, _check_validator, ("validators",)),
     Hook("casebound_phases", Phase, _check_phase, ("phases",)),
     Hook("casebound_runners", Runner, _check_spec_strings("run"), ("runners",)),
@@ -216,13 +226,20 @@ def entries_of(kind: str, value: object) -> list[tuple[object, object]]:
         if kind == "roles":
             return [(role, role) for role in value.roles if role not in CORE_ROLES]
         return [(item.name, item) for item in getattr(value, kind)]
-    if isinstance(value, PromptProtocol):
+    if isinstance(value, PromptProtocol | ProtocolAlias):
         return [((value.stage, value.version), value)]
     if isinstance(value, Validator):
         return [((value.stage, value.code, value.revision), value)]
     if isinstance(value, RuleSet):
         return [(value.stage, value)]
     return [(_name_of(value), value)]
+
+
+def unalias(entries: Mapping[object, object], value: ProtocolAlias) -> PromptProtocol | None:
+    """Return the version that an alias stands for, under the alias's number; None where nobody offers it."""
+    found = entries.get((value.stage, value.of))
+    target = unalias(entries, found) if isinstance(found, ProtocolAlias) else found
+    return replace(target, version=value.version) if isinstance(target, PromptProtocol) else None
 
 
 def fold_heading(text: str) -> str:

@@ -1,4 +1,7 @@
-"""The state of a case, from its files alone: how far it is, what it waits for, and what comes next."""
+"""The state of a case, from its files alone: how far it is, what it waits for, and what comes next.
+
+A case has one interpretation, or several: each `revise` begins a further one, and the newest one speaks for the case.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,21 @@ class Progress:
     event: Event | None = None
 
 
+def has_begun(package: Package, revision: Revision) -> bool:
+    """Tell whether anything is frozen for an interpretation; a killed process may leave a folder without."""
+    return any(package.exists(path) for path in revision.beginnings)
+
+
+def begun_revisions(package: Package) -> list[Revision]:
+    """Return the interpretations of a package that have begun, oldest first."""
+    numbers = {int(name) for name in package.names(layout.INTERPRETATIONS) if name.isdecimal()}
+    return [revision for revision in map(Revision, sorted(numbers)) if has_begun(package, revision)]
+
+
 def latest_revision(package: Package) -> Revision:
-    """Return the newest interpretation of a package; the first where there is none yet."""
-    numbers = [int(name) for name in package.names(layout.INTERPRETATIONS) if name.isdecimal()]
-    return Revision(max(numbers, default=1))
+    """Return the newest interpretation of a package that has begun; the first where none has."""
+    begun = begun_revisions(package)
+    return begun[-1] if begun else Revision()
 
 
 def derive_progress(package: Package) -> Progress:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from casebound.contracts.assessment import Assessment
@@ -16,11 +16,12 @@ from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import CODES, IntegrityError
 from casebound.llm.attempts import AttemptLog
-from casebound.pipeline import load_captures
+from casebound.llm.course import load_course
 from casebound.progress import WAITING, Progress, derive_progress, latest_revision
 from casebound.protocols.parts.identities import lookup_facts_v1, name_bindings_v1, selected_groups_v1
 from casebound.specs import CORE_STAGES
 from casebound.store import layout
+from casebound.store.captures import load_captures
 from casebound.store.layout import Revision
 from casebound.store.package import Package
 
@@ -32,6 +33,8 @@ class Result:
     Attributes:
         report: as it was given; None where a case is shown by its id.
         package: the package's folder.
+        resolver: `model` where a model gave any reply that was accepted, else `rules`; before there is one, as frozen.
+        answered_by: by stage, who gave the reply that was accepted; see `derive_answered_by`.
         error: the message of the error that ended it, None where there was none.
         rejected: of a case that waits: the last reply of its stage that was refused, with what the rules found.
         summary: path of `summary.md`, None where the case is not interpreted.
@@ -53,9 +56,13 @@ class Result:
     rejected: Mapping[str, Any] | None = None
     summary: str | None = None
     searches: int | None = None
+    answered_by: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the documented keys; `error`, `retry_at` and `rejected` only where there are any."""
+        """Return the documented keys; `error`, `retry_at` and `rejected` only where there are any.
+
+        `answered_by` is there where a fallback answered, so that nobody takes its answer for another's.
+        """
         line: dict[str, Any] = {
             "report": _showable(self.report),
             "case_id": self.case_id,
@@ -74,6 +81,8 @@ class Result:
             line["retry_at"] = self.retry_at
         if self.rejected:
             line["rejected"] = dict(self.rejected)
+        if any(who["fallback"] for who in self.answered_by.values()):
+            line["answered_by"] = {stage: dict(who) for stage, who in self.answered_by.items()}
         return line
 
     @property
@@ -123,13 +132,15 @@ def derive_result(package: Package, *, report: str | None = None, progress: Prog
     admission = package.load_if(layout.ADMISSION, Admission)
     facts = load_stage_facts(package, revision)
     input_ = package.load_if(revision.input, InterpretationInput)
+    answered_by = derive_answered_by(package, revision)
     return Result(
         report=report,
         case_id=admission.case_id if admission else None,
         package=str(package.root),
         state=progress.state,
         code=progress.code,
-        resolver=_resolver(input_),
+        resolver=_resolver(input_, answered_by),
+        answered_by=answered_by,
         entities=tuple(_entities(facts)) if facts else (),
         unresolved=tuple(_unresolved(facts)) if facts else (),
         calls=_calls(package, revision),
@@ -180,10 +191,31 @@ def load_stage_facts(package: Package, revision: Revision) -> StageFacts | None:
     )
 
 
-def _resolver(input_: InterpretationInput | None) -> str | None:
+def derive_answered_by(package: Package, revision: Revision) -> dict[str, dict[str, Any]]:
+    """Return who gave the reply that was accepted, by stage: `provider`, `model`, `resolver`, and if by `fallback`.
+
+    A stage without such a reply is left out. Raises `IntegrityError`.
+    """
+    input_ = package.load_if(revision.input, InterpretationInput)
+    found: dict[str, dict[str, Any]] = {}
+    for policy in input_.stages if input_ else ():
+        place = load_course(package, revision, policy).accepted
+        if place is not None:
+            who = policy.answerers[place]
+            found[policy.stage] = {
+                "provider": who.provider,
+                "model": who.model,
+                "resolver": who.resolver,
+                "fallback": place > 0,
+            }
+    return found
+
+
+def _resolver(input_: InterpretationInput | None, answered_by: Mapping[str, Mapping[str, Any]]) -> str | None:
     if input_ is None:
         return None
-    return "model" if any(policy.resolver == "model" for policy in input_.stages) else "rules"
+    resolvers = [who["resolver"] for who in answered_by.values()] or [policy.resolver for policy in input_.stages]
+    return "model" if "model" in resolvers else "rules"
 
 
 def _entities(facts: StageFacts) -> Iterable[dict[str, Any]]:

@@ -199,15 +199,16 @@ class Llm(Table):
     fallback_codes: Annotated[tuple[FallbackCode, ...], Field(strict=False)] = FALLBACK_CODES
     retry: Retry = Retry()
     stage: dict[str, LlmChoice] = {}
-    profile: dict[str, LlmChoice] = {}
+    profile: dict[str, LlmProfile] = {}
     price: Price | None = None
     provider_tables: ProviderTables = {}
 
 
-class LlmChoice(Table):
-    """`[llm.stage.X]` or `[llm.profile.X]`: keys that differ from `[llm]`; None means "as there".
+class LlmProfile(Table):
+    """`[llm.profile.X]`: keys of somebody who may answer that differ from `[llm]`; None means "as there".
 
-    A profile has no `fallback` of its own: fallbacks are tried in the order of one list.
+    What bounds a stage as a whole (`retry`, `unknown_calls`, `fallback`) is no profile's: its answerers share it.
+    `[llm.profile.X.PROVIDER]` names its own key: that of `[llm.PROVIDER]` is not sent to what may be another server.
     """
 
     provider: Name | None = None
@@ -216,10 +217,15 @@ class LlmChoice(Table):
     timeout_s: Annotated[int, Field(ge=1, le=86_400)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     incomplete_cap_factor: CapFactor | None = None
-    unknown_calls: UnknownCalls | None = None
-    retry: Retry | None = None
     price: Price | None = None
     provider_tables: ProviderTables = {}
+
+
+class LlmChoice(LlmProfile):
+    """`[llm.stage.X]`: keys of one stage that differ from `[llm]`; None means "as there"."""
+
+    unknown_calls: UnknownCalls | None = None
+    retry: Retry | None = None
 
 
 class Limits(Table):

@@ -195,6 +195,21 @@ class PromptProtocol:
 
 
 @dataclass(frozen=True, slots=True)
+class ProtocolAlias:
+    """A version that is an earlier one of its stage under a new number: a release may change one of two stages only.
+
+    Attributes:
+        stage: whose version it is.
+        version: the new number, counted as `PromptProtocol.version` is.
+        of: the earlier version that it stands for, by whomever it is offered.
+    """
+
+    stage: str
+    version: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
 class Validator:
     """A versioned semantic rule: pure, and silent where the reply holds.
 
@@ -239,9 +254,11 @@ class Phase:
     Attributes:
         name: as `--stop-after` names it.
         after: the phase it follows (`interpretation`, or another plugin's).
-        run: `"pkg.mod:function"`, called with the package folder (`pathlib.Path`) of an interpreted case. What it
-            writes goes below `analysis/<name>/`, outside every seal. A run that was killed or failed is repeated, so
-            it must cope with what an earlier one left there; core writes `phase.json` once it has ended well.
+        run: `"pkg.mod:function"`, called with the package folder (`pathlib.Path`) of an interpreted case, whose newest
+            interpretation (`analysis/interpretations/NNNN`, the largest number with a `seal.json`) it builds on. What
+            it writes goes below `analysis/<name>/`, outside every seal. A run that was killed or failed is repeated,
+            and a revised case is given to it again once its new interpretation is finished, so it must cope with what
+            earlier runs left there; core writes `phase.json`, for a revision `phase-NNNN.json`, once it has ended well.
     """
 
     name: str

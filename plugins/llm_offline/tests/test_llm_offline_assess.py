@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 
 import pytest
-from casebound.protocols.assessment.v4 import PROTOCOL
+from casebound.protocols.registry import built_in_protocols
 from casebound.validators.assessment import VALIDATORS
 from casebound_llm_offline.assess import answer
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+PROTOCOLS = {protocol.version: protocol for protocol in built_in_protocols() if protocol.stage == "assessment"}
+PROTOCOL = PROTOCOLS[4]
 ROLES = ["affected_subject", "participant", "contributor", "location", "context"]
 
 
@@ -61,13 +63,20 @@ def context(texts, searches, known=(), cited=()):
     }
 
 
-def judged(texts, *searches, known=(), cited=()):
-    """Return the resolutions, once the protocol's own schema and rules have nothing against them."""
-    asked = context(texts, searches, known, cited)
-    reply = answer(PROTOCOL.request(asked, None).user)
-    assert not list(Draft202012Validator(PROTOCOL.response_schema(asked)).iter_errors(reply))
+def answered(protocol, asked):
+    """Return the reply, once the protocol's own schema and rules have nothing against it."""
+    reply = answer(protocol.request(asked, None).user)
+    assert not list(Draft202012Validator(protocol.response_schema(asked)).iter_errors(reply))
     assert [finding for rule in VALIDATORS for finding in rule.check(reply, asked)] == []
-    return reply["resolutions"]
+    return reply
+
+
+def judged(texts, *searches, known=(), cited=()):
+    """Return the resolutions of protocol 4; the earlier ones give the same, unless what they are not told matters."""
+    asked = context(texts, searches, known, cited)
+    replies = [answered(protocol, asked) for protocol in PROTOCOLS.values()]
+    assert known or all(reply == replies[-1] for reply in replies)
+    return replies[-1]["resolutions"]
 
 
 def outcome(texts, *searches, known=(), cited=()):
@@ -198,6 +207,39 @@ def test_a_name_inside_a_settled_name_may_be_meant():
     assert found == ["2"]
 
 
+@pytest.mark.parametrize("version", PROTOCOLS)
+def test_a_cited_name_is_settled_by_its_row_where_the_message_tells_no_names(version):
+    """Before protocol 4 only a search that finds the cited entity says its name."""
+    text = ["Task 7", "See: Count the Wild Relay!"]
+    searches = [
+        search("Wild Relay", ("7", "Count the Wild Relay!"), kind="task", role="affected_subject"),
+        search("Wild Relay", ("2", "Wild Relay"), ("1", "Wild Relay Old")),
+    ]
+    asked = context(text, searches, ["Count the Wild Relay!"], [("task", "7")])
+    found = [each["entity"] and each["entity"]["id"] for each in answered(PROTOCOLS[version], asked)["resolutions"]]
+    assert found == ["7", "2"]
+
+
+def test_what_a_cited_name_merely_holds_is_the_subject_and_the_cited_entity_is_not():
+    found = judged(
+        ["No Relay", "See task 7: Count the Wild Relay! The Wild Relay hums."],
+        search("Relay", ("7", "Count the Wild Relay!"), kind="task", role="affected_subject"),
+        search("Wild Relay", ("2", "Wild Relay")),
+        cited=[("task", "7")],
+    )
+    assert [(each["entity"]["id"], each["role"]) for each in found] == [("7", "participant"), ("2", "affected_subject")]
+
+
+def test_a_cited_entity_that_its_whole_name_found_may_be_the_subject():
+    found = judged(
+        ["Copper Relay (host 1)", "The Golden Clock shows it."],
+        search("Copper Relay", ("1", "Copper Relay"), role="affected_subject"),
+        search("Golden Clock", ("2", "Golden Clock")),
+        cited=[("host", "1")],
+    )
+    assert [each["role"] for each in found] == ["affected_subject", "participant"]
+
+
 def test_a_short_form_of_a_selected_name_is_not_another_entity():
     text = ["Relays gone", "There is no Wild Relay, only the Relay of others."]
     found = outcome(
@@ -259,17 +301,15 @@ def tables(draw):
     return texts, searches, draw(st.lists(NAMES, max_size=2))
 
 
-@given(tables())
-def test_any_assessment_selects_real_rows_of_complete_captures_and_cites_them(drawn):
+@pytest.mark.parametrize("version", PROTOCOLS)
+@given(drawn=tables())
+def test_any_assessment_selects_real_rows_of_complete_captures_and_cites_them(version, drawn):
     texts, searches, known = drawn
     asked = context(texts, searches, known)
     kept = copy.deepcopy(asked)
-    user = PROTOCOL.request(asked, None).user
-    reply = answer(user)
+    reply = answered(PROTOCOLS[version], asked)
     assert asked == kept
-    assert answer(user) == reply
-    assert not list(Draft202012Validator(PROTOCOL.response_schema(asked)).iter_errors(reply))
-    assert [finding for rule in VALIDATORS for finding in rule.check(reply, asked)] == []
+    assert answer(PROTOCOLS[version].request(asked, None).user) == reply
 
 
 @given(tables())

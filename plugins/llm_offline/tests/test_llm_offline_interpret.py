@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import copy
 
+import pytest
 from casebound.protocols.interpretation import v0, v6
+from casebound.protocols.registry import built_in_protocols
+from casebound.testing.inventory_cases import SITUATIONS, facts_of
 from casebound.validators.interpretation import VALIDATORS
 from casebound_llm_offline.interpret import answer, opening
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+PROTOCOLS = {one.version: one for one in built_in_protocols() if one.stage == "interpretation" and one.version}
 KINDS = ("title", "observation", "expectation", "reproduction", "environment", "reference", "comment", "text")
 
 
@@ -92,6 +96,25 @@ def _fact(facts, kind, number, value, capture):
         }
     )
     return facts[-1]["id"]
+
+
+def as_built_by(version, asked):
+    """Return a context of version 6 with the keys that `version` has, and no others."""
+    older = copy.deepcopy(asked)
+    markers = ("capture", "fact") if version == 1 else ()
+    for item in (*older["facts"], *older["unknowns"], *older["entities"]):
+        for part in (item, *item.get("lookup_associations", ())):
+            for key in markers:
+                part.pop(key, None)
+    older["captures"] = [] if version == 1 else older["captures"]
+    for entity in older["entities"]:
+        if version < 5:
+            entity.pop("name_bindings")
+            named = any(each["name"] for each in entity["lookup_associations"])
+            entity["required_reason"] = None if named else f"Entity of type host with id {entity['canonical_id']}."
+        if version < 4:
+            entity.pop("required_reason")
+    return older
 
 
 def interpreted(asked, protocol=v6.PROTOCOL):
@@ -186,7 +209,17 @@ LINES = st.text(alphabet=st.characters(exclude_categories=("Cs",)), min_size=1, 
 NAMES = st.one_of(st.none(), LINES)
 
 
+@pytest.mark.parametrize("version", sorted(PROTOCOLS))
+@pytest.mark.parametrize("situation", sorted(set(SITUATIONS) - {"plain"}))
+def test_a_case_of_any_version_is_interpreted_with_all_that_has_to_be_kept(version, situation):
+    asked = PROTOCOLS[version].context(facts_of(situation))
+    reply = interpreted(asked, PROTOCOLS[version])
+    kept = {each["entity_id"] for each in reply["relevant_entities"]}
+    assert {entity["id"] for entity in asked["entities"] if entity["selected"]} <= kept
+
+
 @given(
+    st.sampled_from(sorted(PROTOCOLS)),
     st.lists(st.tuples(st.sampled_from(KINDS), LINES), min_size=1, max_size=6),
     st.lists(LINES, max_size=3),
     st.lists(
@@ -195,13 +228,16 @@ NAMES = st.one_of(st.none(), LINES)
     ),
     st.lists(st.tuples(st.sampled_from(["ambiguous", "no_match"]), LINES), max_size=4),
 )
-def test_any_interpretation_follows_the_rules_and_paraphrases_nothing(sources, descriptions, entities, unknowns):
+def test_any_interpretation_follows_the_rules_and_paraphrases_nothing(
+    version, sources, descriptions, entities, unknowns
+):
     entities = [(origin, names or ["x"] if origin == "resolved" else names, bound) for origin, names, bound in entities]
-    asked = context(sources, descriptions, entities, unknowns)
+    asked = as_built_by(version, context(sources, descriptions, entities, unknowns))
     kept = copy.deepcopy(asked)
-    reply = interpreted(asked)
+    reply = interpreted(asked, PROTOCOLS[version])
     assert asked == kept
     texts = {source["id"]: source["text"] for source in asked["sources"]}
-    stated = [reply["summary"], *reply["observed_behavior"], *reply["expected_behavior"], *reply["described_behavior"]]
+    stated = [reply["summary"], *reply["observed_behavior"], *reply["expected_behavior"]]
+    stated += reply.get("described_behavior", [])
     stated += [reply["behavior_gap"]] if reply["behavior_gap"] else []
     assert all(each["text"] in texts[each["source_ids"][0]] for each in stated)

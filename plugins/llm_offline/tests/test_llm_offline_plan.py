@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 
 import pytest
-from casebound.protocols.plan.v4 import PROTOCOL
+from casebound.protocols.registry import built_in_protocols
 from casebound.validators.plan import VALIDATORS
 from casebound_llm_offline.plan import answer
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+PROTOCOLS = {protocol.version: protocol for protocol in built_in_protocols() if protocol.stage == "plan"}
+PROTOCOL = PROTOCOLS[4]
 ROLES = ["affected_subject", "participant", "contributor", "location", "context", "task"]
 HOSTS = {"name": "inv.host", "entity_type": "host", "locale": False}
 TASKS = {"name": "desk.task", "entity_type": "task", "locale": False}
@@ -42,11 +44,20 @@ def context(*texts, catalogs=(HOSTS,), limit=40, known=(), described=()):
 
 
 def planned(asked):
-    """Return the plan for a context, once the protocol's own schema and rules have nothing against it."""
-    reply = answer(PROTOCOL.request(asked, None).user)
-    assert not list(Draft202012Validator(PROTOCOL.response_schema(asked)).iter_errors(reply))
-    assert [finding for rule in VALIDATORS for finding in rule.check(reply, asked)] == []
-    return reply["searches"]
+    """Return the plan of protocol 4; the earlier ones give the same, unless what they are not told matters."""
+    replies = [answered(version, asked) for version in PROTOCOLS]
+    assert asked["known_names"] or all(reply == replies[-1] for reply in replies)
+    return replies[-1]["searches"]
+
+
+def answered(version, asked):
+    """Return the reply, once the protocol's own schema and rules have nothing against it."""
+    protocol = PROTOCOLS[version]
+    told = asked if version == 4 else {key: value for key, value in asked.items() if key != "known_names"}
+    reply = answer(protocol.request(told, None).user)
+    assert not list(Draft202012Validator(protocol.response_schema(told)).iter_errors(reply))
+    assert [finding for rule in VALIDATORS for finding in rule.check(reply, told)] == []
+    return reply
 
 
 def terms(*texts, **options):

@@ -1,26 +1,17 @@
-"""`resolve`, `show`, `resume`, `explain`, `verify`, `demo`: reports, and the cases that they become."""
+"""`resolve`, `show`, `resume`, `revise`, `explain`, `verify`, `demo`: reports, and the cases that they become."""
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from casebound.cli.common import (
-    debug_option,
-    format_option,
-    print_json,
-    print_nodes,
-    print_note,
-    progress,
-    settings_options,
-    workspace_option,
-)
+from casebound.cli.common import debug_option, format_option, print_json, print_nodes, print_note, progress
+from casebound.cli.given import Given, case_argument, project_options
 
 if TYPE_CHECKING:
     from casebound.api import Project
@@ -37,28 +28,19 @@ stop_option = click.option(
 @click.argument("reports", metavar="REPORT...", nargs=-1, required=True)
 @click.option("--package-id", metavar="ID", help="Name the package; a new id is a fresh case of the same report.")
 @stop_option
-@settings_options
-@workspace_option
-@format_option
-@debug_option
+@project_options
 def resolve(
-    reports: tuple[str, ...],
-    package_id: str | None,
-    stop_after: str | None,
-    project_config: Path | None,
-    llm_config: Path | None,
-    workspace: Path | None,
-    as_json: bool,
+    reports: tuple[str, ...], package_id: str | None, stop_after: str | None, given: Given, as_json: bool
 ) -> int:
     """Resolve reports in the order given; each result is printed as soon as it is there."""
     from casebound.result import common_exit_status
 
     statuses = []
-    with _open(project_config, llm_config, workspace) as project:
+    with given.open() as project:
         with redirect_stdout(sys.stderr):  # what a provider prints when it is made is no answer
             results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
         while (result := _next(project, results)) is not None:
-            _print_result(result, as_json, _options(project_config, llm_config, workspace))
+            _print_result(result, as_json, given.options)
             _print_notes(project)
             statuses.append(result.exit_status)
     return common_exit_status(statuses)
@@ -67,16 +49,11 @@ def resolve(
 @click.command(
     help="Show a CASE (its id, or a package id) in one view: result, plan, candidates, assessment, interpretation."
 )
-@click.argument("case", metavar="CASE")
-@settings_options
-@workspace_option
-@format_option
-@debug_option
-def show(
-    case: str, project_config: Path | None, llm_config: Path | None, workspace: Path | None, as_json: bool
-) -> None:
+@case_argument
+@project_options
+def show(case: str, given: Given, as_json: bool) -> None:
     """Print what a case holds; nothing is changed."""
-    with _open(project_config, llm_config, workspace) as project:
+    with given.open() as project:
         shown = project.show(case)
         package = project.workspace.find(case)
     if as_json:
@@ -86,46 +63,37 @@ def show(
     from casebound.result import contradictions_told
 
     with contradictions_told(package):
-        print_nodes(case_nodes(shown, _options(project_config, llm_config, workspace)))
+        print_nodes(case_nodes(shown, given.options))
 
 
 @click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
-@click.argument("case", metavar="CASE")
+@case_argument
 @stop_option
-@settings_options
-@workspace_option
-@format_option
-@debug_option
-def resume(
-    case: str,
-    stop_after: str | None,
-    project_config: Path | None,
-    llm_config: Path | None,
-    workspace: Path | None,
-    as_json: bool,
-) -> int:
+@project_options
+def resume(case: str, stop_after: str | None, given: Given, as_json: bool) -> int:
     """Go on with one case and print its result."""
-    with _open(project_config, llm_config, workspace) as project:
-        with progress() as project.report:
-            result = project.resume(case, stop_after=stop_after)
-        _print_result(result, as_json, _options(project_config, llm_config, workspace))
-        _print_notes(project)
-    return result.exit_status
+    return _take_further(given, as_json, lambda project: project.resume(case, stop_after=stop_after))
+
+
+@click.command(
+    help="Interpret a CASE (its id, or a package id) anew under the settings at hand; its earlier interpretations stay."
+)
+@case_argument
+@stop_option
+@project_options
+def revise(case: str, stop_after: str | None, given: Given, as_json: bool) -> int:
+    """Begin a new interpretation of one case, take it as far as it goes, and print its result."""
+    return _take_further(given, as_json, lambda project: project.revise(case, stop_after=stop_after))
 
 
 @click.command(
     help="Explain a CASE (its id, or a package id): each claim down to the report's characters and the table's row."
 )
-@click.argument("case", metavar="CASE")
-@settings_options
-@workspace_option
-@format_option
-@debug_option
-def explain(
-    case: str, project_config: Path | None, llm_config: Path | None, workspace: Path | None, as_json: bool
-) -> None:
+@case_argument
+@project_options
+def explain(case: str, given: Given, as_json: bool) -> None:
     """Print the chain mention, search, capture, candidates, assessment."""
-    with _open(project_config, llm_config, workspace) as project:
+    with given.open() as project:
         chain = project.explain(case)
         package = project.workspace.find(case)
     if as_json:
@@ -183,8 +151,8 @@ def demo(name: str | None, workspace: Path | None) -> int:
     from casebound.render.terminal import chain_nodes, result_nodes
     from casebound.result import common_exit_status
 
-    with progress() as report:
-        run = run_demo(name, workspace=workspace, report=report)
+    with progress() as on_step:
+        run = run_demo(name, workspace=workspace, on_step=on_step)
     pictures = [chain_nodes(chain) for chain in run.chains]
     pictures += [
         result_nodes(result.to_json(), summary=result.summary, searches=result.searches, options=run.options)
@@ -197,26 +165,18 @@ def demo(name: str | None, workspace: Path | None) -> int:
 # --- what these commands share ----------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _open(project_config: Path | None, llm_config: Path | None, workspace: Path | None) -> Iterator[Project]:
-    from casebound.api import Project
-
-    project = Project.open(project_config, llm_config=llm_config, workspace=workspace)
-    try:
-        yield project
-    finally:
-        project.close()
+def _take_further(given: Given, as_json: bool, take: Callable[[Project], Result]) -> int:
+    with given.open() as project:
+        with progress() as project.on_step:
+            result = take(project)
+        _print_result(result, as_json, given.options)
+        _print_notes(project)
+    return result.exit_status
 
 
 def _next(project: Project, results: Iterator[Result]) -> Result | None:
-    with progress() as project.report:
+    with progress() as project.on_step:
         return next(results, None)
-
-
-def _options(project_config: Path | None, llm_config: Path | None, workspace: Path | None) -> str:
-    """Return what the next command needs to find the same settings and cases again."""
-    given = {"--project-config": project_config, "--llm-config": llm_config, "--workspace": workspace}
-    return shlex.join(part for name, path in given.items() if path is not None for part in (name, str(path)))
 
 
 def _print_result(result: Result, as_json: bool, options: str) -> None:

@@ -33,6 +33,7 @@ HOMES: dict[str, str] = {
     "resolve": "casebound.cli.cases",
     "show": "casebound.cli.cases",
     "resume": "casebound.cli.cases",
+    "revise": "casebound.cli.cases",
     "explain": "casebound.cli.cases",
     "verify": "casebound.cli.cases",
     "demo": "casebound.cli.cases",

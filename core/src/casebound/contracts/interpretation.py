@@ -10,17 +10,16 @@ from casebound.contracts.model_call import ResponseFormat
 from casebound.contracts.plan import FrozenProtocol, FrozenRule, Offered
 
 
-class StagePolicy(Contract):
-    """Who answers one stage and within which bounds, frozen with the case.
+class Answerer(Contract):
+    """Somebody who may answer a stage, and within which bounds.
 
     Attributes:
         resolver: `rules` or `model`, as the provider declares.
-        max_invalid_responses: invalid replies before the case goes to review.
-        max_retries: transient provider errors before it blocks; each `resume` counts anew.
+        timeout_s: deadline of a whole call, in seconds.
+        max_output_tokens: cap of the first attempt.
         incomplete_cap_factor: a decimal: how much longer an answer may be after one that was cut off.
     """
 
-    stage: str
     provider: str
     offered_by: Offered
     resolver: Literal["model", "rules"]
@@ -29,11 +28,35 @@ class StagePolicy(Contract):
     timeout_s: int
     max_output_tokens: int
     incomplete_cap_factor: str
+
+    @property
+    def name(self) -> str:
+        """The provider, and the model where there is one."""
+        return f"{self.provider} {self.model}" if self.model else self.provider
+
+
+class StagePolicy(Answerer):
+    """Who answers one stage, who does if he fails, and what bounds them together, frozen with the case.
+
+    Attributes:
+        max_invalid_responses: invalid replies before the case goes to review.
+        max_retries: transient provider errors before it blocks, shared by all answerers; each `resume` counts anew.
+        fallbacks: asked in turn once retries are used up on one of `fallback_codes`.
+    """
+
+    stage: str
     unknown_calls: Literal["retry", "hold"]
     max_invalid_responses: int
     max_retries: int
+    fallbacks: tuple[Answerer, ...]
+    fallback_codes: tuple[str, ...]
     protocol: FrozenProtocol
     rules: tuple[FrozenRule, ...]
+
+    @property
+    def answerers(self) -> tuple[Answerer, ...]:
+        """Everybody who may answer, in the order in which they are asked."""
+        return (self, *self.fallbacks)
 
 
 class InterpretationInput(Artifact):

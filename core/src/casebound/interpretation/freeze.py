@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from casebound.binding import Bound, StageModel
+from typing import Any
+
+from casebound.binding import AnswererModel, Bound, StageModel
 from casebound.canonical import digest_of
 from casebound.contracts.capture import Facts
 from casebound.contracts.case import Case
-from casebound.contracts.interpretation import InterpretationInput, StagePolicy
+from casebound.contracts.interpretation import Answerer, InterpretationInput, StagePolicy
 from casebound.contracts.plan import ResolutionInput
 from casebound.frozen import freeze_protocol, freeze_rules, offered
 
@@ -29,29 +31,40 @@ def _policy(bound: Bound, stage: str, model: StageModel) -> StagePolicy:
     assert semantic is not None  # noqa: S101  # stages of resolution are bound only where it is on
     return StagePolicy(
         stage=stage,
-        provider=model.provider,
-        offered_by=offered(bound.host, "providers", model.provider),
-        resolver=model.spec.resolver,
-        model=model.model,
-        response_format=model.response_format,
-        timeout_s=model.timeout_s,
-        max_output_tokens=model.max_output_tokens,
-        incomplete_cap_factor=str(model.incomplete_cap_factor),
+        **_answerer(bound, model),
         unknown_calls=model.unknown_calls,  # type: ignore[arg-type]  # settings know only the two words
         max_invalid_responses=semantic.max_invalid_responses,
         max_retries=model.max_retries,
+        fallbacks=tuple(Answerer(**_answerer(bound, fallback)) for fallback in model.fallback),
+        fallback_codes=model.fallback_codes,
         protocol=freeze_protocol(bound.host, bound.protocols[stage]),
         rules=freeze_rules(bound.host, stage, bound.rules(stage)),
     )
 
 
+def _answerer(bound: Bound, model: AnswererModel) -> dict[str, Any]:
+    """Return the fields of an `Answerer`."""
+    return {
+        "provider": model.provider,
+        "offered_by": offered(bound.host, "providers", model.provider),
+        "resolver": model.spec.resolver,
+        "model": model.model,
+        "response_format": model.response_format,
+        "timeout_s": model.timeout_s,
+        "max_output_tokens": model.max_output_tokens,
+        "incomplete_cap_factor": str(model.incomplete_cap_factor),
+    }
+
+
 def changed_models(bound: Bound, frozen: InterpretationInput) -> list[str]:
-    """Return which stage of an unfinished case would now be answered by somebody else."""
+    """Return which stage of an unfinished case would now be answered by somebody else, or by others if he fails."""
     found = []
     for policy in frozen.stages:
         model = bound.stages.get(policy.stage)
-        if model is not None and (model.provider, model.model) != (policy.provider, policy.model):
-            now, then = _who(model.provider, model.model), _who(policy.provider, policy.model)
+        if model is None:
+            continue
+        now, then = (", then ".join(one.name for one in who.answerers) for who in (model, policy))
+        if now != then:
             found.append(f"stage {policy.stage} asks {now}, it asked {then}")
     return found
 
@@ -65,19 +78,15 @@ def changed_policies(bound: Bound, frozen: InterpretationInput) -> list[str]:
             found.append(f"stage {policy.stage} is off")
             continue
         now, then = _policy(bound, policy.stage, model).to_json(), policy.to_json()
-        found += [
-            f"{policy.stage}: {key} {_short(now[key])}, it was {_short(then[key])}"
-            for key in then
-            if now[key] != then[key]
-        ]
+        found += [f"{policy.stage}: {_difference(key, now[key], then[key])}" for key in then if now[key] != then[key]]
     return found
+
+
+def _difference(key: str, now: object, then: object) -> str:
+    return f"{key} are others" if isinstance(then, list) else f"{key} {_short(now)}, it was {_short(then)}"
 
 
 def _short(value: object) -> str:
     if isinstance(value, dict) and "version" in value:
         return f"{value.get('distribution', value.get('prompt_id'))} {value['version']}"
-    return "other" if isinstance(value, dict | list) else str(value)
-
-
-def _who(provider: str, model: str | None) -> str:
-    return f"{provider} {model}" if model else provider
+    return "other" if isinstance(value, dict) else str(value)

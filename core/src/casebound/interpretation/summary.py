@@ -77,7 +77,7 @@ def _entities(given: Sequence[Mapping[str, Any]], context: Mapping[str, Any]) ->
     for item in given:
         entity = known[item["entity_id"]]
         names = [link["name"] for link in entity["lookup_associations"]] + [
-            link["name"] for link in entity["name_bindings"]
+            link["name"] for link in entity.get("name_bindings", ())
         ]
         roles = dict.fromkeys(f"{link['role']} ({link['role_basis']})" for link in entity["lookup_associations"])
         name = " / ".join(f"**{_text(name)}**" for name in dict.fromkeys(names)) or "(no name bound)"

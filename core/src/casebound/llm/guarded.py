@@ -25,6 +25,13 @@ class GuardedProvider:
         self.provider = provider
         self._where = f"provider {name}"
 
+    @property
+    def description(self) -> str | None:
+        """What the provider says of itself for people, where it says anything (`doctor` shows it)."""
+        with plugin_guard(f"{self._where}, description"):
+            said = getattr(self.provider, "description", None)
+        return said if isinstance(said, str) else None
+
     async def send(self, request: ModelRequest) -> NativeReply:
         """Send the request and return everything that came back."""
         with plugin_guard(f"{self._where}, send"):

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from decimal import Decimal
+from datetime import datetime, timedelta
+from typing import Literal
 
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.clock import Clock, format_time, parse_time
 from casebound.contracts.interpretation import Event, Feedback, StagePolicy
-from casebound.contracts.model_call import ModelRequest, NativeReply, Outcome
+from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply, Outcome
 from casebound.errors import ProviderError
 from casebound.llm.attempts import OUTCOME, Attempt, AttemptLog
+from casebound.llm.course import Course
 from casebound.llm.judge import judge
 from casebound.llm.provider import Provider
 from casebound.specs import PromptProtocol, Validator
@@ -28,7 +29,6 @@ from casebound.strict_json import parse_json
 
 SAFETY_DELAY_S = 60
 LONGEST_WAIT_S = 366 * 86400
-TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
 EXHAUSTED = {
     "plan": "ENTITY_RESOLUTION_INVALID_RESPONSES",
     "assessment": "ENTITY_RESOLUTION_INVALID_RESPONSES",
@@ -41,7 +41,7 @@ class Conversation:
     """Everything that one stage of one case needs.
 
     Attributes:
-        provider: makes the provider on first use, so that a replay needs none.
+        provider: makes the provider of the answerer at a place on first use, so that a replay needs none.
         spend: called once before each request is sent; raises `BUDGET_REACHED` where nothing more may be.
     """
 
@@ -51,7 +51,7 @@ class Conversation:
     protocol: PromptProtocol
     rules: Sequence[Validator]
     context: Mapping[str, object]
-    provider: Callable[[], Provider]
+    provider: Callable[[int], Provider]
     clock: Clock
     spend: Callable[[], None]
 
@@ -59,6 +59,10 @@ class Conversation:
     def stage(self) -> str:
         """The stage's name."""
         return self.policy.stage
+
+    def course(self, attempts: Sequence[Attempt]) -> Course:
+        """Return what the policy makes of `attempts`."""
+        return Course(self.policy, attempts, EventLog(self.package, self.revision).resumptions(self.stage))
 
 
 async def converse(talk: Conversation) -> dict[str, object] | None:
@@ -69,13 +73,16 @@ async def converse(talk: Conversation) -> dict[str, object] | None:
     """
     log = AttemptLog(talk.package, talk.revision, talk.stage)
     while True:
-        attempts = [_settle(talk, log, attempt) for attempt in log.all()]
+        attempts: list[Attempt] = []
+        for attempt in log.all():
+            attempts.append(_settle(talk, log, attempt, attempts))
         last = attempts[-1] if attempts else None
         if last and last.outcome and last.outcome.kind == "accepted":
             return accepted_reply(log, last.number)
-        if _must_wait(talk, attempts):
+        course = talk.course(attempts)
+        if _must_wait(talk, course):
             return None
-        await _ask(talk, log, attempts)
+        await _ask(talk, log, course)
 
 
 def accepted_reply(log: AttemptLog, number: int) -> dict[str, object]:
@@ -87,13 +94,13 @@ def accepted_reply(log: AttemptLog, number: int) -> dict[str, object]:
 # --- one attempt ----------------------------------------------------------------------------------------------------
 
 
-async def _ask(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt]) -> None:
+async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> None:
     """Make the next attempt: freeze feedback and request, send, keep, settle."""
-    number = attempts[-1].number + 1 if attempts else 1
-    provider = talk.provider()
+    number = course.attempts[-1].number + 1 if course.attempts else 1
+    provider = talk.provider(course.next.place)
     talk.spend()
-    feedback = _freeze_feedback(talk, log, attempts)
-    request = derive_request(talk.policy, talk.protocol, talk.context, feedback, attempts, number)
+    feedback = _freeze_feedback(talk, log, course.attempts, number)
+    request = derive_request(course, talk.protocol, talk.context, feedback, number)
     digest = log.write_request(request)
     try:
         native = await provider.send(request)
@@ -101,74 +108,79 @@ async def _ask(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt])
         log.write_outcome(number, _failed(talk, digest, None, exc))
         return
     log.write_native(number, native)
-    _settle(talk, log, Attempt(number, None))
+    _settle(talk, log, Attempt(number, None), course.attempts)
 
 
 def derive_request(
-    policy: StagePolicy,
+    course: Course,
     protocol: PromptProtocol,
     context: Mapping[str, object],
     feedback: Mapping[str, object] | None,
-    attempts: Sequence[Attempt],
     number: int,
 ) -> ModelRequest:
-    """Return the request of attempt `number`: a pure function of what is frozen, so that `verify` can repeat it.
-
-    After each reply that was cut off, the cap grows by the policy's factor.
-    """
+    """Return the request of attempt `number`: a pure function of what is on disk, so that `verify` can repeat it."""
     prompt = protocol.request(context, feedback)
     schema = prompt.user.get("output_schema")  # the reserved key: where the message carries it, it is made already
-    cut = sum(1 for attempt in attempts if attempt.outcome and attempt.outcome.code == "LLM_INCOMPLETE_OUTPUT")
+    answerer = course.answerer
     return ModelRequest(
-        stage=policy.stage,
+        stage=course.policy.stage,
         protocol_version=protocol.version,
         prompt_id=protocol.prompt_id,
         attempt=number,
-        provider=policy.provider,
-        model=policy.model,
+        provider=answerer.provider,
+        model=answerer.model,
         system=prompt.system,
         user=canonical_bytes(prompt.user).decode(),
-        response_format=policy.response_format,
+        response_format=answerer.response_format,
         schema_name=protocol.prompt_id,
         response_schema=schema if isinstance(schema, dict) else protocol.response_schema(context),
-        max_output_tokens=int(policy.max_output_tokens * Decimal(policy.incomplete_cap_factor) ** cut),
-        timeout_s=policy.timeout_s,
+        max_output_tokens=course.max_output_tokens,
+        timeout_s=answerer.timeout_s,
     )
 
 
-def _freeze_feedback(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt]) -> Mapping[str, object] | None:
-    """Write the feedback on the last invalid reply, unless it stands already, and return what the request carries.
+def _freeze_feedback(
+    talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt], number: int
+) -> Mapping[str, object] | None:
+    """Return the feedback that attempt `number` carries, writing it unless the last invalid reply has one already.
 
     An attempt that only repeats one that a provider failed carries the feedback of that one.
     """
-    invalid = [attempt for attempt in attempts if attempt.outcome and attempt.outcome.kind == "invalid"]
-    if not invalid:
+    last = last_invalid(attempts)
+    if last is None:
         return None
-    last = invalid[-1]
-    path = talk.revision.feedback(talk.stage, last.number + 1)
-    frozen = talk.package.load_if(path, Feedback)
-    if frozen is None:
-        frozen = derive_feedback(
-            talk.protocol, talk.context, talk.stage, last, talk.package.digest(log.path(last.number, OUTCOME))
-        )
-        talk.package.create_artifact(path, frozen)
+    for path in (talk.revision.feedback(talk.stage, place) for place in range(last.number + 1, number + 1)):
+        frozen = talk.package.load_if(path, Feedback)
+        if frozen is not None:
+            return frozen.feedback
+    outcome = talk.package.digest(log.path(last.number, OUTCOME))
+    frozen = derive_feedback(talk.protocol, talk.context, last, outcome, number)
+    talk.package.create_artifact(talk.revision.feedback(talk.stage, number), frozen)
     return frozen.feedback
 
 
+def last_invalid(attempts: Sequence[Attempt]) -> Attempt | None:
+    """Return the attempt that the next feedback answers, None where no reply was invalid."""
+    return next((each for each in reversed(attempts) if each.outcome and each.outcome.kind == "invalid"), None)
+
+
 def derive_feedback(
-    protocol: PromptProtocol, context: Mapping[str, object], stage: str, invalid: Attempt, outcome_digest: str
+    protocol: PromptProtocol, context: Mapping[str, object], invalid: Attempt, outcome_digest: str, number: int
 ) -> Feedback:
-    """Return the feedback on an invalid attempt: pure, so that `verify` can repeat it."""
+    """Return the feedback on an invalid attempt, frozen before attempt `number`: pure, so that `verify` can repeat it.
+
+    That is the very next attempt, unless that one was sent before feedback was kept.
+    """
     findings = invalid.outcome.findings if invalid.outcome else ()
     return Feedback(
-        stage=stage,
-        attempt=invalid.number + 1,
+        stage=protocol.stage,
+        attempt=number,
         outcome=outcome_digest,
         feedback=protocol.feedback(findings, context),
     )
 
 
-def _settle(talk: Conversation, log: AttemptLog, attempt: Attempt) -> Attempt:
+def _settle(talk: Conversation, log: AttemptLog, attempt: Attempt, before: Sequence[Attempt]) -> Attempt:
     """Decide an attempt that is not decided yet: from its bytes if they arrived, else as unknown."""
     if attempt.outcome is not None:
         return attempt
@@ -179,17 +191,17 @@ def _settle(talk: Conversation, log: AttemptLog, attempt: Attempt) -> Attempt:
             kind="unknown", code="LLM_CALL_UNKNOWN", request=digest, native=None, at=format_time(talk.clock.now())
         )
     else:
-        outcome = _decide(talk, log, attempt.number, digest, native)
+        try:
+            reply = talk.provider(talk.course(before).next.place).read(native)
+        except ProviderError as exc:
+            outcome = _failed(talk, digest, native, exc)
+        else:
+            outcome = _decide(talk, log.write_reply(attempt.number, reply), reply, digest, native)
     log.write_outcome(attempt.number, outcome)
     return Attempt(attempt.number, outcome)
 
 
-def _decide(talk: Conversation, log: AttemptLog, number: int, digest: str, native: NativeReply) -> Outcome:
-    try:
-        reply = talk.provider().read(native)
-    except ProviderError as exc:
-        return _failed(talk, digest, native, exc)
-    reply_digest = log.write_reply(number, reply)
+def _decide(talk: Conversation, reply_digest: str, reply: ModelReply, digest: str, native: NativeReply) -> Outcome:
     findings = judge(reply, talk.protocol.response_schema(talk.context), talk.rules, talk.context).findings
     return Outcome(
         kind="invalid" if findings else "accepted",
@@ -223,56 +235,57 @@ def _wish_ms(seconds: float | None) -> int | None:
 # --- when to stop ---------------------------------------------------------------------------------------------------
 
 
-def _must_wait(talk: Conversation, attempts: Sequence[Attempt]) -> bool:
+def _must_wait(talk: Conversation, course: Course) -> bool:
     """Record an event and tell True where the policy allows no further attempt now."""
-    events = EventLog(talk.package, talk.revision)
-    outcomes = [attempt.outcome for attempt in attempts if attempt.outcome]
-    last = outcomes[-1] if outcomes else None
-    if last is None:
-        return False
+    outcomes = [attempt.outcome for attempt in course.attempts if attempt.outcome]
     if sum(outcome.kind == "invalid" for outcome in outcomes) >= talk.policy.max_invalid_responses:
-        return _record(talk, events, "review", EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), attempts, None)
-    if last.kind == "invalid":
+        _record(talk, course, "review", EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), None)
+        return True
+    if course.next.follows == "ask":
         return False
-    since = events.attempts_at_resume(talk.stage)
-    failed = [a for a in attempts if a.number > since and a.outcome and a.outcome.kind in ("provider_error", "unknown")]
-    if not failed or failed[-1].number != attempts[-1].number:
-        return False
-    if events.covers(talk.stage, attempts[-1].number):
+    if EventLog(talk.package, talk.revision).covers(talk.stage, course.attempts[-1].number):
         return False  # it waited for this failure already, and may now go on
-    return _wait_for_provider(talk, events, attempts, last, len(failed))
+    failures = [outcome for _, outcome in course.failures()]
+    code = failures[-1].code or "LLM_UNAVAILABLE"
+    if course.next.follows == "wait":
+        _record(talk, course, "retry_pending", code, _retry_at(failures[-1]))
+    else:
+        # A resumption begins with the first answerer, so the wish of everybody who failed counts.
+        _record(talk, course, "blocked", code, max(map(_retry_at, failures)))
+    return True
 
 
-def _wait_for_provider(
-    talk: Conversation, events: EventLog, attempts: Sequence[Attempt], last: Outcome, failures: int
-) -> bool:
-    code = last.code or "LLM_UNAVAILABLE"
-    delay = max(SAFETY_DELAY_S, (last.retry_after_ms or 0) / 1000)
-    retry_at = format_time(parse_time(last.at) + timedelta(seconds=delay))
-    if last.kind == "unknown":
-        if talk.policy.unknown_calls == "retry" and failures <= talk.policy.max_retries:
-            return False  # nobody asked us to wait: the call may even have been answered
-        return _record(talk, events, "blocked", code, attempts, retry_at)
-    transient = code in TRANSIENT and failures <= talk.policy.max_retries
-    return _record(talk, events, "retry_pending" if transient else "blocked", code, attempts, retry_at)
+def _retry_at(failed: Outcome) -> datetime:
+    delay = max(SAFETY_DELAY_S, (failed.retry_after_ms or 0) / 1000)
+    return parse_time(failed.at) + timedelta(seconds=delay)
 
 
 def _record(
-    talk: Conversation, events: EventLog, kind: str, code: str, attempts: Sequence[Attempt], retry_at: str | None
-) -> bool:
-    last = attempts[-1]
-    detail = (
-        last.outcome.message if last.outcome and last.outcome.message else f"stage {talk.stage}, attempt {last.number}"
-    )
-    events.append(
+    talk: Conversation,
+    course: Course,
+    kind: Literal["blocked", "retry_pending", "review"],
+    code: str,
+    retry_at: datetime | None,
+) -> None:
+    last = course.attempts[-1]
+    message = last.outcome.message if last.outcome else None
+    EventLog(talk.package, talk.revision).append(
         Event(
-            kind=kind,  # type: ignore[arg-type]  # one of the literals, by the callers above
+            kind=kind,
             code=code,
             at=format_time(talk.clock.now()),
-            retry_at=retry_at,
-            detail=detail,
+            retry_at=None if retry_at is None else format_time(retry_at),
+            detail=(message or f"stage {talk.stage}, attempt {last.number}") + _asked_in_turn(course),
             stage=talk.stage,
             attempts=last.number,
         )
     )
-    return True
+
+
+def _asked_in_turn(course: Course) -> str:
+    """Return a line that names everybody who failed, with the code of his last failure; empty where it was only one."""
+    failed = {place: outcome.code for place, outcome in course.failures()}
+    if len(failed) < 2:
+        return ""
+    named = (f"{course.policy.answerers[place].name} ({code})" for place, code in failed.items())
+    return f"\n  asked in turn: {', '.join(named)}"

@@ -9,16 +9,17 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from casebound.contracts.capture import Capture, ProjectFact
 from casebound.contracts.case import Admission, CitedEntity, Mention
+from casebound.contracts.interpretation import InterpretationContext
 from casebound.contracts.plan import Candidate, CandidateList
 from casebound.contracts.stage_facts import StageFacts
 from casebound.progress import derive_progress, latest_revision
 from casebound.protocols.parts.identities import lookup_facts_v1, selected_groups_v1, unresolved_v1
-from casebound.result import load_stage_facts
+from casebound.result import derive_answered_by, load_stage_facts
 from casebound.store import layout
 from casebound.store.package import Package
 
@@ -156,6 +157,7 @@ class Chain:
     Attributes:
         package: id of the package.
         searches: None where the case was not planned (yet).
+        answered_by: by stage, who gave the reply that was accepted; see `result.derive_answered_by`.
     """
 
     package: str
@@ -165,6 +167,7 @@ class Chain:
     code: str | None
     cited: tuple[CitedLink, ...] = ()
     searches: tuple[SearchLink, ...] | None = None
+    answered_by: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the chain as JSON data."""
@@ -175,7 +178,9 @@ def derive_chain(package: Package) -> Chain:
     """Return the chain of a case, as far as its files go. Raises `IntegrityError`."""
     progress = derive_progress(package)
     admission = package.load_if(layout.ADMISSION, Admission)
-    facts = load_stage_facts(package, latest_revision(package))
+    revision = latest_revision(package)
+    facts = load_stage_facts(package, revision)
+    context = package.load_if(revision.context, InterpretationContext)
     return Chain(
         package=package.root.name,
         case_id=admission.case_id if admission else None,
@@ -183,7 +188,8 @@ def derive_chain(package: Package) -> Chain:
         state=progress.state,
         code=progress.code,
         cited=tuple(_cited(facts)) if facts else (),
-        searches=None if facts is None or facts.plan is None else tuple(_searches(facts)),
+        searches=None if facts is None or facts.plan is None else tuple(_searches(facts, context)),
+        answered_by=derive_answered_by(package, revision),
     )
 
 
@@ -214,9 +220,9 @@ def _descriptions(facts: StageFacts, entity: CitedEntity) -> Iterable[FactLink]:
             yield FactLink(text.id, text.kind, text.rule, text.column, text.text, text.capture, text.pointer)
 
 
-def _searches(facts: StageFacts) -> Iterable[SearchLink]:
+def _searches(facts: StageFacts, context: InterpretationContext | None) -> Iterable[SearchLink]:
     assert facts.plan is not None  # noqa: S101  # asked only where there is a plan
-    aliases = _decision_aliases(facts)
+    aliases = _decision_aliases(facts, context)
     for index, search in enumerate(facts.plan.searches):
         listed = facts.candidates.searches[index] if facts.candidates else None
         resolution = facts.assessment.resolutions[index] if facts.assessment else None
@@ -234,11 +240,16 @@ def _searches(facts: StageFacts) -> Iterable[SearchLink]:
         )
 
 
-def _decision_aliases(facts: StageFacts) -> dict[int, str]:
-    """Return by search the alias of the entity that it selected, or of the identity that it left unresolved."""
+def _decision_aliases(facts: StageFacts, context: InterpretationContext | None) -> dict[int, str]:
+    """Return by search the alias of the entity that it selected, or of the identity that it left unresolved.
+
+    How selections become entities is the affair of the interpretation's version, so its context tells; before there is
+    one, the aliases are those of grouped identities.
+    """
     found: dict[int, str] = {}
-    for entity in selected_groups_v1(facts, lookup_facts_v1(facts)):
-        for link in entity["lookup_associations"]:  # type: ignore[attr-defined]  # a list, as the part builds it
+    entities: Any = context.context["entities"] if context else selected_groups_v1(facts, lookup_facts_v1(facts))
+    for entity in entities:
+        for link in entity["lookup_associations"]:
             found[link["search_index"]] = str(entity["id"])
     for unresolved in unresolved_v1(facts):
         found[int(str(unresolved["pointer"]).rpartition("/")[2])] = str(unresolved["id"])

@@ -60,7 +60,7 @@ def chain_nodes(chain: Chain) -> list[Node]:
         _state(chain.state),
         *code,
     )
-    trees = [head, *map(_cited_node, chain.cited)]
+    trees = [head, *_answered_nodes(chain.answered_by), *map(_cited_node, chain.cited)]
     if chain.searches is None:
         return [*trees, node(Piece("nothing was looked up", "dim"))]
     if not chain.searches:
@@ -184,7 +184,7 @@ def result_nodes(
     if searches == 0:
         children.append(node(Piece("nothing was searched: the plan proposes no search", "yellow")))
     if line["package"]:
-        children.append(_calls_node(line["calls"], line["tokens"]))
+        children += [_calls_node(line["calls"], line["tokens"]), *_answered_nodes(line.get("answered_by", {}))]
     if line.get("error"):
         children.append(
             node("error  ", children=[node(prose(part.strip(), "red")) for part in line["error"].split("\n")])
@@ -224,11 +224,13 @@ def next_step(line: Mapping[str, Any], options: str = "") -> str | None:
         "interpreted": f"casebound explain {case}",
         "blocked": f"casebound resume {case}",
         "retry_pending": "repeat the command",
-        "review": f"casebound show {case}, then resolve the report with another --package-id",
+        "review": f"casebound show {case}, then casebound revise {case}",
     }
     step = steps.get(line["state"], "resolve the same report again: it goes on from here")
     if line["code"] == "BINDING_CHANGED":
-        step = "put the settings back and resolve the same report again, or resolve it with --package-id"
+        # Before anything is frozen there is no resolver, and nothing to revise.
+        other = f"casebound revise {case}" if line["resolver"] else "resolve it with --package-id"
+        step = f"put the settings back and resolve the same report again, or {other}"
     return f"{step}, not before {line['retry_at']}" if line.get("retry_at") else step
 
 
@@ -258,6 +260,17 @@ def _calls_node(calls: Mapping[str, int], tokens: Mapping[str, int | None]) -> N
     made = ", ".join(f"{stage} {count}" for stage, count in calls.items())
     used = ", ".join(f"{name} {'not reported' if count is None else count}" for name, count in tokens.items())
     return node(f"calls  {made}  tokens  {used}")
+
+
+def _answered_nodes(answered_by: Mapping[str, Mapping[str, Any]]) -> Iterator[Node]:
+    """Yield who answered each stage, where a fallback answered any."""
+    if any(who["fallback"] for who in answered_by.values()):
+        named = (
+            f"{stage} by {' '.join(part for part in (who['provider'], who['model']) if part)}"
+            f"{', a fallback' if who['fallback'] else ''}"
+            for stage, who in answered_by.items()
+        )
+        yield node("answered  ", Piece("; ".join(prose(text).text for text in named), "yellow"))
 
 
 # --- a case with its artifacts ----------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ def freeze_resolution(bound: Bound, source: CatalogSource, case: Case, facts: Fa
             found=f"{binding.to_json()}",
             expected=f"{facts.binding.to_json()}",
             where="research/facts.json",
+            hint="the facts hold for that state alone: put it back, or resolve the report with --package-id",
         )
     return ResolutionInput(
         case_digest=digest_of(case.to_bytes()),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from casebound.contracts.interpretation import Event
 from casebound.errors import IntegrityError
 from casebound.store.layout import Revision
@@ -42,14 +44,17 @@ class EventLog:
             else:
                 return
 
-    def attempts_at_resume(self, stage: str) -> int:
-        """Return how many attempts `stage` had when it was last resumed, 0 where it never was."""
-        return max(
-            (event.attempts for event in self.all() if event.kind == "resumed" and event.stage == stage), default=0
-        )
+    def resumptions(self, stage: str) -> frozenset[int]:
+        """Return the number of attempts that `stage` had each time when it was resumed. Raises `IntegrityError`."""
+        return resumptions(self.all(), stage)
 
     def covers(self, stage: str, attempt: int) -> bool:
         """Tell whether a wait for the failure of this very attempt is recorded already."""
         return any(
             event.stage == stage and event.attempts == attempt and event.kind != "resumed" for event in self.all()
         )
+
+
+def resumptions(events: Iterable[Event], stage: str) -> frozenset[int]:
+    """Return after which attempts of `stage` somebody resumed it."""
+    return frozenset(event.attempts for event in events if event.kind == "resumed" and event.stage == stage)

@@ -31,13 +31,17 @@ def entity_capture(digest: str) -> str:
     return f"{ENTITY_CAPTURES}/{file_name_of(digest)}"
 
 
-def phase_mark(name: str) -> str:
-    """Return the path of the mark that phase `name` of a plugin ran to its end."""
-    return f"analysis/{name}/phase.json"
+def phase_mark(name: str, revision: Revision) -> str:
+    """Return the path of the mark that phase `name` of a plugin ran to its end behind interpretation `revision`."""
+    return f"analysis/{name}/phase{'' if revision.number == 1 else f'-{revision.number:04d}'}.json"
 
 
 class Revision:
-    """The paths of one interpretation, `analysis/interpretations/NNNN`."""
+    """The paths of one interpretation, `analysis/interpretations/NNNN`.
+
+    Attributes:
+        beginnings: what is frozen before anything else; as soon as one of them exists, the interpretation has begun.
+    """
 
     def __init__(self, number: int = 1) -> None:
         self.number = number
@@ -55,6 +59,7 @@ class Revision:
         self.captures = f"{self.resolution}/captures"
         self.candidates = f"{self.resolution}/candidates.json"
         self.assessment = f"{self.resolution}/assessment.json"
+        self.beginnings = (self.resolution_input, self.input)
 
     def capture(self, digest: str) -> str:
         """Return the path of a look-up capture."""

@@ -53,7 +53,7 @@ def assessment_reply(message: Message) -> dict[str, object]:
 
 
 def _resolution(table: Message) -> dict[str, object]:
-    exact = {row[0] for row in table["rows"] if row[1] == table["term"]}
+    exact = {number for number, name in map(_identity, table["rows"]) if name == table["term"]}
     selected = len(exact) == 1 and not table["truncated"]
     otherwise = "ambiguous" if table["rows"] else "no_match"
     return {
@@ -64,6 +64,11 @@ def _resolution(table: Message) -> dict[str, object]:
         "reason": "by its name",
         "source_ids": [table["capture"], table["mentions"][-1]],
     }
+
+
+def _identity(row: Sequence[str] | Mapping[str, str]) -> tuple[str, str]:
+    """Return id and name of a row: of an object, as protocols 1 and 2 show it, or of a list, as the later ones do."""
+    return (row["id"], row["name"]) if isinstance(row, Mapping) else (row[0], row[1])
 
 
 def interpretation_reply(message: Message) -> dict[str, object]:
@@ -101,7 +106,7 @@ def _statement(text: str, source_ids: Sequence[str]) -> dict[str, object]:
 
 
 def _entity(entity: Message) -> dict[str, object]:
-    bound = [binding["fact"] for binding in entity["name_bindings"]]
+    bound = [binding["fact"] for binding in entity.get("name_bindings", ())]
     return {
         "entity_id": entity["id"],
         "reason": entity.get("required_reason") or "it matters here",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from casebound.canonical import canonical_bytes
@@ -16,8 +17,9 @@ from casebound.specs import PromptProtocol, Validator
 Said = list[tuple[str, str]]
 
 
+@cache
 def rules_of(protocol: PromptProtocol) -> tuple[Validator, ...]:
-    """Return the built-in rules that a protocol names."""
+    """Return the built-in rules that a protocol names; a host is built for them once a process."""
     return build_host(entry_points=()).validators_of(protocol.stage, protocol.rules)
 
 

@@ -191,6 +191,31 @@ def entity_provenance_1(reply: Reply, context: Context) -> list[Finding]:
     return found
 
 
+def entity_not_retained_1(reply: Reply, context: Context) -> list[Finding]:
+    """Every selected entity is retained, with its own alias and a mention; no look-up fact stands for the alias."""
+    given = {entity["entity_id"]: (path, entity) for path, entity in statements_in(reply, "relevant_entities")}
+    found = []
+    for entity in context["entities"]:
+        if not entity["selected"]:
+            continue
+        name, mentions = entity["id"], tuple(entity["mentions"])
+        path, kept = given.get(name, ("", None))
+        cited = set(kept["source_ids"]) if kept else set()
+        if name in cited and cited & set(mentions):
+            continue
+        lack = "does not cite both its own id and one of its mentions" if kept else "is missing"
+        found.append(
+            Finding(
+                code="INTERPRETATION_ENTITY_NOT_RETAINED",
+                path=f"{path}/source_ids" if kept else "/relevant_entities",
+                message=f"the selected entity {name} {lack}",
+                allowed=(*(() if name in cited else (name,)), *(() if cited & set(mentions) else mentions)),
+                details={"entity_id": name, "mentions": list(mentions)},
+            )
+        )
+    return found
+
+
 def name_binding_1(reply: Reply, context: Context) -> list[Finding]:
     """An entity with typed name bindings cites one of the bound facts."""
     bound = {entity["id"]: entity["name_bindings"] for entity in context["entities"] if entity["name_bindings"]}
@@ -246,6 +271,7 @@ VALIDATORS = tuple(
         ("INTERPRETATION_UNKNOWN_ENTITY", unknown_entity_1),
         ("INTERPRETATION_ENTITY_MISSING", entity_missing_1),
         ("INTERPRETATION_ENTITY_PROVENANCE", entity_provenance_1),
+        ("INTERPRETATION_ENTITY_NOT_RETAINED", entity_not_retained_1),
         ("INTERPRETATION_NAME_BINDING", name_binding_1),
         ("INTERPRETATION_UNBOUND_REASON", unbound_reason_1),
         ("INTERPRETATION_IDENTITY_MISSING", identity_missing_1),

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from casebound.contracts.interpretation import Feedback, StagePolicy
+from casebound.contracts.interpretation import Event, Feedback, StagePolicy
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeRecord, Outcome
 from casebound.llm.attempts import NATIVE, NATIVE_BODY, OUTCOME, REPLY, REQUEST, Attempt
+from casebound.llm.course import Course
 from casebound.llm.judge import judge
-from casebound.llm.stage import derive_feedback, derive_request
+from casebound.llm.stage import derive_feedback, derive_request, last_invalid
 from casebound.specs import PromptProtocol, Validator
+from casebound.store.events import resumptions
 from casebound.store.layout import Revision
+from casebound.strict_json import JsonError, parse_json
 from casebound.verification.evidence import Evidence, Stop
 
 DECIDED = ("accepted", "invalid")
@@ -32,8 +35,8 @@ def verify_stage(
         Stop: an attempt cannot be read; what is wrong is noted.
     """
     files = _Files(revision, policy.stage)
+    resumed = resumptions((evidence.load(path, Event) for path in evidence.below(revision.events)), policy.stage)
     before: list[Attempt] = []
-    feedback: Mapping[str, object] | None = None
     accepted: dict[str, object] | None = None
     for place, number in enumerate(files.numbers(evidence)):
         if number != place + 1:
@@ -44,14 +47,17 @@ def verify_stage(
             )
         if accepted is not None:
             evidence.note("VERIFY_EXTRA", files.path(number, REQUEST), "an attempt after the accepted one")
-        feedback = _feedback(evidence, files, protocol, context, before, number) or feedback
-        request = derive_request(policy, protocol, context, feedback, before, number)
+        feedback = _feedback(evidence, files, protocol, context, before, number)
+        course = Course(policy, before, resumed)
+        if course.next.follows == "stop":
+            evidence.note("VERIFY_EXTRA", files.path(number, REQUEST), "an attempt where the policy allows none")
+        request = derive_request(course, protocol, context, feedback, number)
         evidence.compare(files.path(number, REQUEST), request)
         outcome = _outcome(evidence, files, number)
         if outcome is not None and outcome.kind in DECIDED:
             accepted = _judge_again(evidence, files, outcome, request, rules, context)
         before.append(Attempt(number, outcome))
-    if before and evidence.has(revision.feedback(policy.stage, before[-1].number + 1)):
+    if before:
         _feedback(evidence, files, protocol, context, before, before[-1].number + 1)  # its request is still to come
     return accepted
 
@@ -81,14 +87,36 @@ def _feedback(
     before: Sequence[Attempt],
     number: int,
 ) -> Mapping[str, object] | None:
-    """Verify the feedback that precedes attempt `number`, and return it; None where it answers no invalid reply."""
-    last = before[-1] if before else None
-    if last is None or last.outcome is None or last.outcome.kind != "invalid":
+    """Verify the feedback that attempt `number` carries, and return it; None where it carries none.
+
+    It answers the last invalid reply and stands before the first attempt since then that was sent with it: a package
+    from before feedback was kept has attempts that were sent without.
+    """
+    last = last_invalid(before)
+    if last is None:
         return None
+    places = range(last.number + 1, number + 1)
+    place = next((place for place in places if evidence.has(files.revision.feedback(files.stage, place))), None)
+    if place is None:
+        if not _carries_feedback(evidence, files, number):
+            return None
+        place = last.number + 1  # what the request says must have stood there
     outcome_digest = evidence.digest(files.path(last.number, OUTCOME))
-    derived = derive_feedback(protocol, context, files.stage, last, outcome_digest)
-    stored: Feedback = evidence.derived(files.revision.feedback(files.stage, number), derived)
+    derived = derive_feedback(protocol, context, last, outcome_digest, place)
+    stored: Feedback = evidence.derived(files.revision.feedback(files.stage, place), derived)
     return stored.feedback
+
+
+def _carries_feedback(evidence: Evidence, files: _Files, number: int) -> bool:
+    """Tell whether attempt `number` was sent with feedback. Raises `Stop` where its request cannot be read."""
+    path = files.path(number, REQUEST)
+    if not evidence.has(path):
+        return False
+    try:
+        message = parse_json(evidence.load(path, ModelRequest).user.encode())
+    except (JsonError, UnicodeEncodeError):
+        return False  # it is not what follows, and is noted so
+    return isinstance(message, dict) and "feedback" in message
 
 
 def _outcome(evidence: Evidence, files: _Files, number: int) -> Outcome | None:

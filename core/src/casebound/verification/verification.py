@@ -66,10 +66,7 @@ def verify_package(root: Path, host: Host) -> Verification:
     with _guarded(evidence, layout.PACKAGE):
         report = verify_report(evidence, host)
         for place, revision in enumerate(revisions):
-            if revision.number != place + 1 or any(not evidence.has(before.seal) for before in revisions[:place]):
-                evidence.note(
-                    "VERIFY_EXTRA", revision.folder, "an interpretation before it is missing, or not finished"
-                )
+            _verify_place(evidence, revisions[:place], revision)
             with _guarded(evidence, revision.input):
                 verify_events(evidence, revision)
                 if report is not None:
@@ -97,7 +94,24 @@ def _numbers(paths: Iterable[str]) -> list[int]:
     return sorted({int(part[2]) for part in parts if len(part) > 3 and part[2].isdecimal()})
 
 
+def _has_begun(evidence: Evidence, revision: Revision) -> bool:
+    return any(evidence.has(path) for path in revision.beginnings)
+
+
+def _verify_place(evidence: Evidence, before: Sequence[Revision], revision: Revision) -> None:
+    """Note an interpretation where none can have come about: each further one follows one that had begun.
+
+    That one need not be finished: a case that waits, or was cut off, may be revised. An empty folder is what a process
+    leaves that was killed before it froze anything.
+    """
+    if revision.number != len(before) + 1 or not all(_has_begun(evidence, one) for one in before):
+        evidence.note("VERIFY_EXTRA", revision.folder, "an interpretation before it is missing, or never began")
+    elif before and evidence.below(revision.folder) and not _has_begun(evidence, revision):
+        evidence.note("VERIFY_EXTRA", revision.folder, "it holds files, and never began")
+
+
 def _answer(evidence: Evidence, revisions: Sequence[Revision]) -> Answer:
     if evidence.findings:
         return "does_not_hold"
-    return "holds" if revisions and evidence.has(revisions[-1].seal) else "unfinished"
+    begun = [revision for revision in revisions if _has_begun(evidence, revision)]
+    return "holds" if begun and evidence.has(begun[-1].seal) else "unfinished"

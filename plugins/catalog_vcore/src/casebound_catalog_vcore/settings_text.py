@@ -73,16 +73,19 @@ provider = "offline"
 
 # A model behind OpenAI's interface, or any server that speaks it; replace the [llm] table above:
 # [llm]
-# provider = "openai"
+# provider = "openai"                          # or "gemini", with a table [llm.gemini]
 # model = "…"
 # response_format = "json_schema"              # json_schema | json_object | text
 # timeout_s = 300
 # max_output_tokens = 4096
+# fallback = ["rules"]                         # who is asked, in turn, where the first one fails
 # [llm.openai]
 # base_url = "http://127.0.0.1:8080/v1"
 # api_key_env = "OPENAI_API_KEY"               # or api_key_cmd = ["pass", "show", "openai"]
 # [llm.retry]
-# max_retries = 2
+# max_retries = 2                              # shared with the fallbacks
+# [llm.profile.rules]
+# provider = "offline"
 # [limits]
 # in_flight = 8
 """

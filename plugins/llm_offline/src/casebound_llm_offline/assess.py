@@ -48,13 +48,13 @@ def answer(message: Message) -> dict[str, Any]:
     texts = {source["id"]: Text(source["text"]) for source in message["sources"]}
     found = _found(message, texts)
     kept = _longest(found, _known_places(message, texts))
-    verdicts = judge(kept, texts, {(entity["type"], entity["canonical_id"]) for entity in message["entities"]})
+    verdicts = judge(kept, texts, _cited(message))
     taken: set[Key] = set()
     by_index: dict[int, dict[str, Any]] = {}
     for candidate in sorted(message["candidates"], key=lambda each: _is_broad(each, verdicts)):
         by_index[candidate["search_index"]] = _resolution(candidate, verdicts, taken)
     resolutions = [by_index[candidate["search_index"]] for candidate in message["candidates"]]
-    _name_subject(resolutions, message["roles"])
+    _name_subject(resolutions, message)
     return {"resolutions": resolutions}
 
 
@@ -83,18 +83,31 @@ def _found(message: Message, texts: dict[str, Text]) -> list[Found]:
 
 
 def _rows(candidate: dict[str, Any]) -> list[tuple[Key, str]]:
-    columns = candidate["columns"]
-    name_at = columns.index("name") if "name" in columns else 1
-    kind = candidate["entity_type"]
-    return [((kind, str(row[0])), row[name_at]) for row in candidate["rows"] if isinstance(row[name_at], str)]
+    """Return entity and name of each row: an object in protocols 1 and 2, later a list in the order of `columns`."""
+    kind, rows = candidate["entity_type"], candidate["rows"]
+    columns = candidate.get("columns", ())
+    number_at, name_at = (0, columns.index("name") if "name" in columns else 1) if columns else ("id", "name")
+    return [((kind, str(row[number_at])), row[name_at]) for row in rows if isinstance(row[name_at], str)]
+
+
+def _known_names(message: Message) -> list[str]:
+    """Return names of cited entities: protocol 4 tells them; before it, those that a search happened to find."""
+    if "known_names" in message:
+        return [name["name"] for name in message["known_names"]]
+    cited = _cited(message)
+    return [name for candidate in message["candidates"] for key, name in _rows(candidate) if key in cited]
+
+
+def _cited(message: Message) -> set[Key]:
+    return {(entity["type"], entity["canonical_id"]) for entity in message["entities"]}
 
 
 def _known_places(message: Message, texts: dict[str, Text]) -> set[tuple[str, int, int]]:
     """Return where names of cited entities stand: they are settled, so what they hold may be another entity."""
     known = set()
-    for name in message["known_names"]:
+    for name in dict.fromkeys(_known_names(message)):
         for alias, text in texts.items():
-            for place in places_of(text, name["name"], name["name"]):
+            for place in places_of(text, name, name):
                 if place.level == EXACT:
                     known.add((alias, place.start, place.end))
     return known
@@ -133,17 +146,34 @@ def _keep_one_subject(selected: list[dict[str, Any]], roles: list[str]) -> None:
             each["role"] = role_for(roles, each["entity"]["type"], leading=False)
 
 
-def _name_subject(resolutions: list[dict[str, Any]], roles: list[str]) -> None:
+def _name_subject(resolutions: list[dict[str, Any]], message: Message) -> None:
     """Make the first selected entity that merely takes part the subject, where no selected one has that role."""
+    roles = message["roles"]
     selected = [each for each in resolutions if each["status"] == "selected"]
+    holding = _found_by_a_piece(resolutions, message)
+    for each in holding:
+        each["role"] = role_for(roles, each["entity"]["type"], leading=False)
     _keep_one_subject(selected, roles)
     if "affected_subject" not in roles or any(each["role"] == "affected_subject" for each in selected):
         return
     loose_roles = [each for each in selected if not each["role"].endswith(("giver", "sender", "source"))]
-    for first in loose_roles[:1]:
+    for first in sorted(loose_roles, key=lambda each: each in holding)[:1]:
         for each in selected:
             if each["entity"] == first["entity"]:
                 each["role"] = "affected_subject"
+
+
+def _found_by_a_piece(resolutions: list[dict[str, Any]], message: Message) -> list[dict[str, Any]]:
+    """Return the subjects that are cited entities found by a piece of their name: what it names may be the subject."""
+    cited = _cited(message)
+    found = []
+    for each, candidate in zip(resolutions, message["candidates"], strict=True):
+        if each["status"] != "selected" or each["role"] != "affected_subject":
+            continue
+        key = (each["entity"]["type"], each["entity"]["id"])
+        if key in cited and fold(candidate["term"]) not in {fold(name) for row, name in _rows(candidate) if row == key}:
+            found.append(each)
+    return found
 
 
 # --- one search -----------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def _relevant(entity: dict[str, Any]) -> Statement:
     associations, bindings = entity["lookup_associations"], entity.get("name_bindings", [])
     mentions = associations[0]["mentions"] if associations else entity.get("mentions", [])
     cited = [*mentions[:1], entity["id"]]
-    cited += [association["fact"] for association in associations[:1]]
+    cited += [association["fact"] for association in associations[:1] if "fact" in association]
     cited += [binding["fact"] for binding in bindings[:1]]
     return {
         "entity_id": entity["id"],

@@ -85,8 +85,8 @@ class Settled:
 
 
 def settled_names(message: dict[str, Any]) -> list[Settled]:
-    """Return the names that the database gave for cited ids."""
-    names = [(name["name"], name["type"]) for name in message["known_names"] if name["name"]]
+    """Return the names that the database gave for cited ids, where the message tells them: from protocol 4 on."""
+    names = [(name["name"], name["type"]) for name in message.get("known_names", ()) if name["name"]]
     return [Settled(loose(name), frozenset(loose(word.text) for word in tokens(name)), kind) for name, kind in names]
 
 

@@ -11,12 +11,10 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 import zlib
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import aiohttp
@@ -27,13 +25,12 @@ from casebound.clock import Clock, SystemClock
 from casebound.contracts.model_call import NativeReply
 from casebound.errors import ProviderError, SettingsError
 from casebound.llm.http.failure import shown
+from casebound.llm.http.key import masked, resolve_key
 from casebound.llm.http.settings import HttpSettings
-from casebound.settings import Secret, read_secret
+from casebound.settings import Secret
 
 MOST_CONNECTIONS = 128
 _KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"})
-_SHORTEST_MASKED_KEY = 8
-_MASK = b"[key]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +73,7 @@ class HttpSender:
         self._settings = settings
         self._dialect = dialect
         self._clock = clock or SystemClock()
-        self._key = _resolve_key(settings, dialect.provider)
+        self._key = resolve_key(env=settings.api_key_env, cmd=settings.api_key_cmd, provider=dialect.provider)
         self._tls = _tls_context(settings, dialect.provider)
         self._client: httpx.AsyncClient | None = None
 
@@ -165,16 +162,10 @@ class HttpSender:
 
     def _masked(self, native: NativeReply) -> NativeReply:
         headers = {name: self._masked_text(value) for name, value in native.headers.items()}
-        return NativeReply(native.status, self._masked_bytes(native.body), headers, native.duration_ms)
+        return NativeReply(native.status, masked(native.body, self._key), headers, native.duration_ms)
 
     def _masked_text(self, text: str) -> str:
-        return self._masked_bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
-
-    def _masked_bytes(self, data: bytes) -> bytes:
-        key = self._key.reveal() if self._key else ""
-        if len(key) < _SHORTEST_MASKED_KEY:
-            return data  # a stand-in for servers without keys; masking it would damage the text of replies
-        return _spellings(key).sub(_MASK, data)
+        return masked(text.encode("utf-8", "surrogateescape"), self._key).decode("utf-8", "surrogateescape")
 
 
 class _KeyAuth(httpx.Auth):
@@ -187,24 +178,6 @@ class _KeyAuth(httpx.Auth):
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         request.headers[self._dialect.key_header] = self._dialect.key_prefix + self._key.reveal()
         yield request
-
-
-@cache
-def _spellings(key: str) -> re.Pattern[bytes]:
-    """Return what finds a key as it is, as JSON escapes it (a backslash, or `u002f` behind one), and as a URL does."""
-    signs = (rf"(?:\\?{re.escape(sign)}|\\u00(?i:{ord(sign):02x})|%(?i:{ord(sign):02x}))" for sign in key)
-    return re.compile("".join(signs).encode())
-
-
-def _resolve_key(settings: HttpSettings, provider: str) -> Secret | None:
-    if settings.api_key_env is None and settings.api_key_cmd is None:
-        return None
-    pointer = f"llm.{provider}.{'api_key_env' if settings.api_key_env is not None else 'api_key_cmd'}"
-    key = read_secret(env=settings.api_key_env, cmd=settings.api_key_cmd, key=pointer)
-    if " " in key.reveal():  # all else that no header can carry has been refused with the secret itself
-        found = "a key with a space in it (not shown)"
-        raise SettingsError("SETTINGS_VALUE", pointer=pointer, found=found, expected="printable ASCII without spaces")
-    return key
 
 
 def _tls_context(settings: HttpSettings, provider: str) -> ssl.SSLContext | bool:

@@ -18,6 +18,24 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 _LOCAL_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
 
 
+def checked_base_url(value: str) -> str:
+    """Return an address without a slash at its end. Raises `ValueError` for one that must not be used, unshown."""
+    try:
+        parts = urlsplit(value)
+        _ = parts.port
+    except ValueError:
+        raise ValueError("this is no URL") from None
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("a user or a password stands in the URL (not shown); use api_key_env or api_key_cmd")
+    if parts.query or parts.fragment or "?" in value or "#" in value:
+        raise ValueError("a query or a fragment stands in the URL (not shown); neither belongs there")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not value.isascii() or " " in value:
+        raise ValueError("https://HOST/PATH, or http:// on this machine or in a private network")
+    if parts.scheme == "http" and not _is_local(parts):
+        raise ValueError("http:// sends key and report in the clear to a public host; use https://")
+    return value.rstrip("/")
+
+
 class HttpSettings(BaseModel):
     """How to reach one server; a provider's own settings inherit from it and give `base_url` its default.
 
@@ -42,20 +60,7 @@ class HttpSettings(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _check_base_url(cls, value: str) -> str:
-        try:
-            parts = urlsplit(value)
-            _ = parts.port
-        except ValueError:
-            raise ValueError("this is no URL") from None
-        if parts.username is not None or parts.password is not None:
-            raise ValueError("a user or a password stands in the URL (not shown); use api_key_env or api_key_cmd")
-        if parts.query or parts.fragment or "?" in value or "#" in value:
-            raise ValueError("a query or a fragment stands in the URL (not shown); neither belongs there")
-        if parts.scheme not in {"http", "https"} or not parts.hostname or not value.isascii() or " " in value:
-            raise ValueError("https://HOST/PATH, or http:// on this machine or in a private network")
-        if parts.scheme == "http" and not _is_local(parts):
-            raise ValueError("http:// sends key and report in the clear to a public host; use https://")
-        return value.rstrip("/")
+        return checked_base_url(value)
 
     @model_validator(mode="after")
     def _check_key(self) -> HttpSettings:

@@ -19,3 +19,16 @@ def all_errors_v1(findings: Sequence[Finding], context: Mapping[str, object]) ->
         "errors": errors,
         "instruction": "Your last reply was refused for the errors above. Return one complete corrected reply.",
     }
+
+
+_SOURCE_KINDS = (
+    "INTERPRETATION_UNKNOWN_SOURCE",
+    "INTERPRETATION_OBSERVATION_SOURCE",
+    "INTERPRETATION_EXPECTATION_SOURCE",
+)
+
+
+def source_kinds_first_v1(findings: Sequence[Finding], context: Mapping[str, object]) -> dict[str, object]:
+    """Return, as `all_errors_v1` does, only the findings about kinds of sources where there are any, else the rest."""
+    about_kinds = [finding for finding in findings if finding.code in _SOURCE_KINDS]
+    return all_errors_v1(about_kinds or findings, context)

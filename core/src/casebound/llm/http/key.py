@@ -1,0 +1,50 @@
+"""The key of a server: where it comes from, and how it is taken out of what the server says. No HTTP library here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from casebound.errors import SettingsError
+from casebound.settings import Secret, read_secret
+
+_SHORTEST_MASKED_KEY = 8
+_MASK = b"[key]"
+
+
+def resolve_key(*, env: str | None, cmd: Sequence[str] | None, provider: str) -> Secret | None:
+    """Return the key that the settings `[llm.PROVIDER]` point to; None where they point to none.
+
+    Args:
+        env: `api_key_env`, the name of a variable.
+        cmd: `api_key_cmd`, the command that prints the key.
+        provider: the provider's name, for errors.
+
+    Raises:
+        SettingsError: the variable or the command gives nothing that a header can carry.
+    """
+    if env is None and cmd is None:
+        return None
+    pointer = f"llm.{provider}.{'api_key_env' if env is not None else 'api_key_cmd'}"
+    key = read_secret(env=env, cmd=cmd, key=pointer)
+    if " " in key.reveal():  # all else that no header can carry has been refused with the secret itself
+        found = "a key with a space in it (not shown)"
+        raise SettingsError("SETTINGS_VALUE", pointer=pointer, found=found, expected="printable ASCII without spaces")
+    return key
+
+
+def masked(data: bytes, key: Secret | None) -> bytes:
+    """Return `data` with `[key]` in every place where the key stands, in whatever spelling.
+
+    A key of a few characters is a stand-in for servers without keys; masking it would damage the text of replies.
+    """
+    text = key.reveal() if key is not None else ""
+    return data if len(text) < _SHORTEST_MASKED_KEY else _spellings(text).sub(_MASK, data)
+
+
+@cache
+def _spellings(key: str) -> re.Pattern[bytes]:
+    """Return what finds a key as it is, as JSON escapes it (a backslash, or `u002f` behind one), and as a URL does."""
+    signs = (rf"(?:\\?{re.escape(sign)}|\\u00(?i:{ord(sign):02x})|%(?i:{ord(sign):02x}))" for sign in key)
+    return re.compile("".join(signs).encode())

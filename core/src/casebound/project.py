@@ -1,0 +1,373 @@
+"""Settings, plugins and workspace opened once, and everything that can then be asked of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from casebound import __version__
+from casebound.binding import Bound, bind
+from casebound.clock import Clock, SystemClock, format_time
+from casebound.contracts.capture import Facts
+from casebound.contracts.case import Admission, Build
+from casebound.contracts.interpretation import Distribution, Event, InterpretationInput, PackageIdentity
+from casebound.contracts.plan import ResolutionInput
+from casebound.differences import differences_of
+from casebound.engine import Engine
+from casebound.errors import CaseboundError, SettingsError
+from casebound.host import Host, build_host
+from casebound.intake.admission import admit, check_duplicate, read_report
+from casebound.llm.attempts import AttemptLog
+from casebound.llm.provider import Provider
+from casebound.loop import Loop
+from casebound.offers import CORE_PHASES
+from casebound.pipeline import Pipeline
+from casebound.progress import begun_revisions, derive_progress, latest_revision
+from casebound.result import Result, contradictions_told, derive_result
+from casebound.revision import begin_revision
+from casebound.settings import Settings, database_url, load_settings
+from casebound.specs import CORE_STAGES
+from casebound.store import Package, Workspace, layout
+from casebound.store.events import EventLog
+from casebound.store.lock import exclusive
+
+if TYPE_CHECKING:
+    from casebound.render.chain import Chain
+
+Path_ = str | os.PathLike[str]
+_HOW_TO_CALL = "resolve(*paths) takes each path as an argument of its own, Project.resolve a list of them"
+
+
+@dataclass(slots=True)
+class Project:
+    """Settings, plugins and workspace, opened once.
+
+    Attributes:
+        providers: by stage: a provider of the caller's own, which then answers for everybody who may be asked.
+        on_step: called with package and step, for progress.
+        notes: what the operator should be told beside the results; whoever shows one takes it out.
+    """
+
+    settings: Settings
+    host: Host
+    bound: Bound
+    workspace: Workspace
+    clock: Clock = field(default_factory=SystemClock)
+    providers: dict[str, Provider] = field(default_factory=dict)
+    on_step: Callable[[Package, str], None] = lambda package, step: None
+    notes: list[str] = field(default_factory=list)
+    _sent: int = 0
+    _loop: Loop = field(default_factory=Loop)
+    _engine: Engine = field(init=False)
+    _pipeline: Pipeline = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._engine = Engine(
+            self.bound, self.clock, self._spend, self.providers, lambda package, step: self.on_step(package, step)
+        )
+        self._pipeline = Pipeline(self._engine)
+
+    @classmethod
+    def open(
+        cls,
+        project_config: Path_ | None = None,
+        *,
+        llm_config: Path_ | None = None,
+        workspace: Path_ | None = None,
+        clock: Clock | None = None,
+        providers: Mapping[str, Provider] | None = None,
+    ) -> Project:
+        """Read the settings, load the plugins, and bind the two; nothing is written.
+
+        Args:
+            project_config: `casebound.toml`; None: the nearest one upwards.
+            llm_config: a TOML file whose `[llm]` table replaces that of the settings.
+            workspace: the folder of the packages; None: `.casebound/` beside the settings.
+            clock: None: the machine's.
+            providers: by stage, in place of those that the settings name.
+
+        Raises:
+            SettingsError: with file, key and what is accepted.
+            PluginError: a plugin that is needed is broken or clashes.
+        """
+        settings = load_settings(
+            None if project_config is None else Path(project_config),
+            llm_config=None if llm_config is None else Path(llm_config),
+        )
+        _refuse_unsupported(settings)
+        host = build_host(settings.project.plugins)
+        bound = bind(settings, host)
+        folder = settings.path.parent / ".casebound" if workspace is None else Path(workspace)
+        return cls(settings, host, bound, Workspace(folder), clock or SystemClock(), dict(providers or {}))
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def resolve(
+        self, reports: Iterable[Path_], *, package_id: str | None = None, stop_after: str | None = None
+    ) -> Iterator[Result]:
+        """Take each report as far as it goes and yield its result, in the order given.
+
+        A report that cannot be admitted yields a result with its error and the next one goes on. A report that the
+        workspace holds goes on with its case; a finished one is answered again without a call.
+
+        Raises:
+            SettingsError: an unknown phase, or one package id for several reports; before anything is written.
+        """
+        paths = _paths(reports)
+        self._check_phase(stop_after)
+        if package_id is not None and len(paths) > 1:
+            raise SettingsError("USAGE", found=f"--package-id for {len(paths)} reports", expected="one report")
+        self._reach_outside(stop_after)
+        self.workspace.prepare()
+        return (self._resolve_one(path, package_id, stop_after) for path in paths)
+
+    def resume(self, case: str, *, stop_after: str | None = None) -> Result:
+        """Go on with a blocked case, not before its retry time.
+
+        Raises:
+            SettingsError: `CASE_UNKNOWN`; `RETRY_LATER` with the time; `RESUME_REFUSED` for a case in review.
+        """
+        self._check_phase(stop_after)
+        package = self.workspace.find(case)
+        self.workspace.prepare()
+        with exclusive(package):
+            progress = derive_progress(package)
+            if progress.state == "review":
+                raise SettingsError(
+                    "RESUME_REFUSED",
+                    path=str(package.root),
+                    found=f"state review, {progress.code}",
+                    hint=f"read the rejected replies below attempts/, then `casebound revise {package.root.name}`",
+                )
+            if progress.retry_at is not None and self.clock.now() < progress.retry_at:
+                raise SettingsError(
+                    "RETRY_LATER",
+                    path=str(package.root),
+                    found=f"state {progress.state}, {progress.code}, now {format_time(self.clock.now())}",
+                    expected=f"{format_time(progress.retry_at)} or later",
+                )
+            if progress.state != "interpreted":
+                self._reach_outside(stop_after)
+            if progress.state == "blocked" and progress.event is not None:
+                self._record_resumption(package, progress.event)
+            return self._advance(package, None, stop_after)
+
+    def revise(self, case: str, *, stop_after: str | None = None) -> Result:
+        """Interpret a case anew under the settings at hand, beside its earlier interpretations, as far as it goes.
+
+        Report, case and facts stay as they are; a phase before interpretation as `stop_after` freezes and asks nothing.
+
+        Raises:
+            SettingsError: `CASE_UNKNOWN`; `REVISE_REFUSED` where no interpretation has begun; `BINDING_CHANGED` where
+                the facts hold for another state of the database; `BUDGET_REACHED`.
+            ResearchError: the database does not answer; nothing has begun then.
+        """
+        self._check_phase(stop_after)
+        package = self.workspace.find(case)
+        self.workspace.prepare()
+        with exclusive(package):
+            self._reach_outside(stop_after)
+            self._check_budget(package)
+            if self._loop.run(begin_revision(self._engine, package)) is None:
+                newest = latest_revision(package)
+                self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
+            return self._advance(package, None, stop_after)
+
+    def show(self, case: str) -> dict[str, Any]:
+        """Return a case with who answered, plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
+        package = self.workspace.find(case)
+        revision = latest_revision(package)
+        parts = {
+            "plan": revision.plan,
+            "candidates": revision.candidates,
+            "assessment": revision.assessment,
+            "interpretation": revision.interpretation,
+        }
+        from casebound.store.package import parse_canonical
+
+        found = {name: package.read(path) for name, path in parts.items()}
+        with contradictions_told(package):
+            result = derive_result(package)
+            return {
+                **result.to_json(),
+                "answered_by": {stage: dict(who) for stage, who in result.answered_by.items()},
+                **{name: None if data is None else parse_canonical(data, parts[name]) for name, data in found.items()},
+            }
+
+    def explain(self, case: str) -> Chain:
+        """Return the chain mention → search → capture → candidate → assessment of a case. Raises `CASE_UNKNOWN`."""
+        from casebound.render.chain import derive_chain
+
+        package = self.workspace.find(case)
+        with contradictions_told(package):
+            return derive_chain(package)
+
+    # --- one report -------------------------------------------------------------------------------------------------
+
+    def _resolve_one(self, path: str, package_id: str | None, stop_after: str | None) -> Result:
+        try:
+            data = read_report(Path(path), self.settings.intake.max_bytes)
+            readers = list(self.host.readers.values())
+            admission, _ = admit(
+                data, name=path, readers=readers, max_bytes=self.settings.intake.max_bytes, package_id=package_id
+            )
+            package = self._admit(admission, data)
+            with exclusive(package):
+                self._note_changes(package)
+                self._note_waiting(package)
+                return self._advance(package, path, stop_after)
+        except CaseboundError as exc:
+            return Result(
+                report=path, case_id=None, package=None, state="refused", code=exc.code, resolver=None, error=str(exc)
+            )
+
+    def _admit(self, admission: Admission, data: bytes) -> Package:
+        """Return the package of a report, creating it where the workspace does not hold it yet."""
+        package = self.workspace.package(admission.package_id)
+        known = package.load_if(layout.ADMISSION, Admission) if package.exists(layout.ADMISSION) else None
+        if known is not None:
+            check_duplicate(admission, [known])
+            return package
+        self.workspace.admit(package)
+        with exclusive(package):
+            identity = PackageIdentity(
+                package_id=admission.package_id,
+                case_id=admission.case_id,
+                casebound=__version__,
+                distributions=tuple(
+                    Distribution(name=plugin.distribution, version=plugin.version)
+                    for plugin in self.host.plugins
+                    if plugin.distribution != "casebound" and plugin.error is None
+                ),
+            )
+            if not package.exists(layout.PACKAGE):
+                package.create_artifact(layout.PACKAGE, identity)
+            package.create(layout.source(admission.file), data)
+            package.create_artifact(layout.ADMISSION, admission)
+        return package
+
+    def _advance(self, package: Package, report: str | None, stop_after: str | None) -> Result:
+        try:
+            progress = self._loop.run(self._pipeline.advance(package, stop_after))
+        except CaseboundError as exc:
+            with contradictions_told(package):
+                return _failed(derive_result(package, report=report), exc)
+        with contradictions_told(package):
+            return derive_result(package, report=report, progress=progress)
+
+    def _note_changes(self, package: Package) -> None:
+        """Remember that a finished case was made under other settings than those at hand."""
+        revision = latest_revision(package)
+        frozen = package.load_if(revision.input, InterpretationInput) if package.exists(revision.seal) else None
+        if frozen is None:
+            return
+        resolution = package.load_if(revision.resolution_input, ResolutionInput)
+        build, facts = package.load_if(layout.BUILD, Build), package.load_if(layout.FACTS, Facts)
+        differences = differences_of(self.bound, frozen, resolution, build, facts)
+        if found := (*differences.interpretation, *differences.case):
+            name = package.root.name
+            command = "resolve --package-id ID REPORT" if differences.case else f"revise {name}"
+            self.notes.append(
+                f"{name} was finished under other settings, and is not asked anew: {'; '.join(found)};"
+                f" `casebound {command}` asks anew"
+            )
+
+    def _note_waiting(self, package: Package) -> None:
+        """Tell that a case which waits is not tried: since when, until when, and what makes it go on."""
+        progress = derive_progress(package)
+        event = progress.event
+        early = progress.retry_at is not None and self.clock.now() < progress.retry_at
+        if event is None or not (progress.state in ("blocked", "review") or early):
+            return
+        name = package.root.name
+        until = f", until {event.retry_at} at least" if early else ""
+        advice = {
+            "blocked": f"{'then ' if early else ''}`casebound resume {name}` goes on",
+            "review": f"`casebound revise {name}` asks anew",
+            "retry_pending": "repeat the command then",
+        }[progress.state]
+        self.notes.append(
+            f"{name}: nothing was tried: it waits ({progress.state}, {progress.code}) since {event.at}{until}; {advice}"
+        )
+
+    def _record_resumption(self, package: Package, event: Event) -> None:
+        EventLog(package, latest_revision(package)).append(
+            Event(
+                kind="resumed",
+                code=event.code,
+                at=format_time(self.clock.now()),
+                retry_at=None,
+                detail="resumed by the operator",
+                stage=event.stage,
+                attempts=event.attempts,
+            )
+        )
+
+    # --- what the calls share ---------------------------------------------------------------------------------------
+
+    def _spend(self, package: Package) -> None:
+        self._check_budget(package)
+        self._sent += 1
+
+    def _check_budget(self, package: Package) -> None:
+        """Refuse a further call. A case pays for all its interpretations: a new one does not open a new purse."""
+        budget = self.settings.budget
+        if budget.run_calls and self._sent >= budget.run_calls:
+            raise SettingsError("BUDGET_REACHED", pointer="budget.run_calls", found=f"{self._sent} calls in this run")
+        revisions = begun_revisions(package)
+        calls = sum(len(AttemptLog(package, one, stage).numbers()) for one in revisions for stage in CORE_STAGES)
+        if budget.case_calls and calls >= budget.case_calls:
+            found = f"{calls} calls for this case, in {len(revisions)} interpretations"
+            raise SettingsError("BUDGET_REACHED", pointer="budget.case_calls", found=found)
+
+    def _check_phase(self, stop_after: str | None) -> None:
+        phases = (*CORE_PHASES, *self.host.phases)
+        if stop_after is not None and stop_after not in phases:
+            raise SettingsError("USAGE", pointer="--stop-after", found=repr(stop_after), allowed=phases)
+
+    def _reach_outside(self, stop_after: str | None) -> None:
+        """Resolve every variable and key that may be needed: a missing one is told before anything is written."""
+        if stop_after in ("admission", "construction"):
+            return
+        if self.bound.catalogs or self.bound.enrichments:
+            database_url(self.settings)
+        if stop_after != "research":
+            self._engine.prepare_providers()
+
+    def close(self) -> None:
+        """Let go of the database and of the connections of all providers."""
+        self._loop.run(self._engine.aclose())
+        self._loop.close()
+
+
+def _failed(result: Result, error: CaseboundError) -> Result:
+    return replace(result, code=error.code, error=str(error))
+
+
+def _paths(reports: Iterable[Path_]) -> list[str]:
+    """Return paths as text. Raises `SettingsError` (`USAGE`) for what is none."""
+    if isinstance(reports, str | bytes | os.PathLike):
+        raise SettingsError("USAGE", found="a single path", expected="a list of paths", hint=_HOW_TO_CALL)
+    found = list(reports)
+    for report in found:
+        if not isinstance(report, str | os.PathLike):
+            raise SettingsError("USAGE", found=f"a {type(report).__name__}", expected="a path", hint=_HOW_TO_CALL)
+    return [os.fsdecode(report) for report in found]
+
+
+def _refuse_unsupported(settings: Settings) -> None:
+    """Refuse settings that this release reads but does not honour yet: silence would be a lie."""
+    later = {
+        "limits.requests_per_minute": settings.limits.requests_per_minute,
+        "limits.tokens_per_minute": settings.limits.tokens_per_minute,
+        "budget.run_tokens": settings.budget.run_tokens,
+        "budget.run_money": settings.budget.run_money,
+        "budget.case_tokens": settings.budget.case_tokens,
+        "budget.case_money": settings.budget.case_money,
+    }
+    for key, value in later.items():
+        if value:
+            raise SettingsError("SETTINGS_LATER", path=str(settings.path), pointer=key, found=str(value))

@@ -1,0 +1,87 @@
+"""A further interpretation of a case: `analysis/interpretations/NNNN`, frozen under the settings at hand.
+
+Rules:
+- Report, case and facts stay: what was built and fetched is not built and fetched again.
+- An interpretation before it is never touched, finished or not; the newest one speaks for the case.
+- It has begun as soon as anything is frozen. Until then nothing is written, whatever fails.
+- One that was cut off, and froze just what the settings at hand freeze, is gone on with: what it paid for is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from casebound.contracts.capture import Facts
+from casebound.contracts.case import Case
+from casebound.contracts.interpretation import InterpretationInput
+from casebound.contracts.plan import ResolutionInput
+from casebound.engine import Engine
+from casebound.errors import SettingsError
+from casebound.interpretation.freeze import freeze_interpretation
+from casebound.progress import WAITING, derive_progress, has_begun, latest_revision
+from casebound.resolution.freeze import freeze_resolution
+from casebound.store import layout
+from casebound.store.layout import Revision
+from casebound.store.package import Package
+
+
+async def fresh_resolution(engine: Engine, case: Case, facts: Facts) -> ResolutionInput | None:
+    """Return what a resolution under the settings at hand freezes; None where they have none.
+
+    Raises:
+        SettingsError: a catalog does not fit its table; or the database changed since the facts (`BINDING_CHANGED`).
+        ResearchError: the database does not answer.
+    """
+    bound = engine.bound
+    if bound.settings.entity_resolution is None:
+        return None
+    try:
+        return await asyncio.to_thread(lambda: freeze_resolution(bound, engine.source(), case, facts))
+    except SettingsError as exc:
+        raise exc.placed(str(bound.settings.path)) from None
+
+
+async def begin_revision(engine: Engine, package: Package) -> Revision | None:
+    """Begin the next interpretation of a case; None where the newest one was cut off and is gone on with.
+
+    Raises:
+        SettingsError: no interpretation has begun yet (`REVISE_REFUSED`); else as `fresh_resolution`.
+        ResearchError: the database does not answer.
+    """
+    newest = latest_revision(package)
+    if not has_begun(package, newest):
+        raise _nothing_to_revise(package)
+    case, facts = package.load(layout.CASE, Case), package.load(layout.FACTS, Facts)
+    resolution = await fresh_resolution(engine, case, facts)
+    input_ = freeze_interpretation(engine.bound, case, facts, resolution)
+    if _was_cut_off(package) and _froze(package, newest, resolution, input_):
+        return None
+    following = Revision(newest.number + 1)
+    if resolution is not None:
+        package.create_artifact(following.resolution_input, resolution)
+    package.create_artifact(following.input, input_)
+    return following
+
+
+def _nothing_to_revise(package: Package) -> SettingsError:
+    progress, name = derive_progress(package), package.root.name
+    goes_on = f"`casebound resume {name}`" if progress.state == "blocked" else "resolve its report, it"
+    return SettingsError(
+        "REVISE_REFUSED",
+        path=str(package.root),
+        found=f"state {progress.state}, and no interpretation that has begun",
+        hint=f"{goes_on} goes on with the first one",
+    )
+
+
+def _was_cut_off(package: Package) -> bool:
+    return derive_progress(package).state not in ("interpreted", *WAITING)
+
+
+def _froze(
+    package: Package, revision: Revision, resolution: ResolutionInput | None, input_: InterpretationInput
+) -> bool:
+    """Tell whether these are the inputs that `revision` froze, as far as it came."""
+    frozen = package.read(revision.resolution_input)
+    wanted = None if resolution is None else resolution.to_bytes()
+    return frozen == wanted and package.read(revision.input) in (None, input_.to_bytes())

@@ -1,0 +1,159 @@
+"""A new protocol version is something added: a stranger's distribution, or one file of core. Nothing old changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import casebound
+import pytest
+from casebound.canonical import digest_of
+from casebound.errors import ProviderError
+from casebound.testing.distributions import plugins_in, run_casebound, write_distribution
+from casebound.testing.inventory import Inventory, settings_text, write_inventory
+from casebound.testing.inventory_command import install_inventory
+from casebound.testing.inventory_model import InventoryModel
+from casebound.testing.scripted import RaisingProvider, ScriptedProvider
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "protocol.md"
+CORE = Path(casebound.__file__).parent
+PINNED = "[protocols]\nresolution = 1000\n"
+
+
+def examples(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    paths = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return {path.relative_to(folder).as_posix(): digest_of(path.read_bytes()) for path in paths}
+
+
+class Stranger:
+    """A project on disk, and the distribution of the guide, which can be installed and removed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.plugins = install_inventory(folder / "plugins")
+        self.inventory: Inventory = write_inventory(folder / "project", settings=settings_text(more=PINNED))
+
+    def install(self) -> None:
+        write_distribution(self.plugins, "casebound-terse", examples("python")[0])
+
+    def remove(self) -> None:
+        for path in self.plugins.glob("casebound_terse*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return run_casebound(arguments, plugins=self.plugins, cwd=self.inventory.folder)
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Stranger:
+    return Stranger(tmp_path)
+
+
+def test_a_stranger_adds_a_version_resolves_with_it_and_takes_it_away_again(stranger: Stranger) -> None:
+    core = digests(CORE)
+    refused = stranger.run("resolve", "report.md")
+    assert refused.returncode == 2
+    assert "protocols.resolution" in refused.stderr
+    assert not stranger.inventory.workspace.exists()
+
+    stranger.install()
+    listed = json.loads(stranger.run("protocols", "--format", "json").stdout)["protocols"]
+    own = [entry for entry in listed if entry["version"] == 1000]
+    assert [(entry["stage"], entry["distribution"], entry["default"]) for entry in own] == [
+        ("assessment", "casebound-terse", False),
+        ("plan", "casebound-terse", False),
+    ]
+    done = stranger.run("resolve", "report.md", "--format", "json")
+    line = json.loads(done.stdout)
+    assert (done.returncode, line["state"]) == (0, "interpreted"), done.stderr
+    package = Path(line["package"])
+    resolution = package / "analysis/interpretations/0001/entity-resolution"
+    frozen = json.loads((resolution / "input.json").read_bytes())
+    assert (frozen["protocol_version"], frozen["interpretation_protocol_version"]) == (1000, 6)
+    assert {p["stage"]: (p["prompt_id"], p["offered_by"]["distribution"]) for p in frozen["protocols"]} == {
+        "plan": ("terse_plan_v1000", "casebound-terse"),
+        "assessment": ("entity_resolution_assessment_v4", "casebound-terse"),
+        "interpretation": ("case_interpretation_resolved_v6", "casebound"),
+    }
+    asked = json.loads((resolution / "attempts/plan-0001/request.json").read_bytes())
+    assert asked["system"].startswith("Propose literal name searches")
+    assert stranger.run("verify", str(package)).returncode == 0
+
+    before = digests(package)
+    stranger.remove()
+    gone = stranger.run("verify", str(package), "--format", "json")
+    assert gone.returncode == 1
+    findings = json.loads(gone.stdout)["findings"]
+    assert ("PLUGIN_MISSING", "casebound-terse 1.0") in [
+        (finding["code"], finding["message"].rpartition("install ")[2]) for finding in findings
+    ]
+    assert digests(package) == before
+    assert digests(CORE) == core
+
+    stranger.install()
+    assert stranger.run("verify", str(package)).returncode == 0
+
+
+def test_a_case_that_waits_for_a_version_that_is_gone_says_so_and_is_kept(
+    stranger: Stranger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger.install()
+    inventory = stranger.inventory
+    monkeypatch.syspath_prepend(str(stranger.plugins))
+    plugins = [plugin for plugin in plugins_in(stranger.plugins) if plugin.name == "terse"]
+    quota = ProviderError("LLM_QUOTA", retryable=False)
+    (waits,) = inventory.project(ScriptedProvider({"plan": [quota]}), plugins=plugins).resolve([inventory.report])
+    assert waits.state == "blocked"
+    before = digests(inventory.package().root)
+
+    inventory.configure(settings_text())
+    inventory.clock.advance(3600)
+    gone = inventory.project(RaisingProvider()).resume("INC-7")
+    assert gone.code == "PLUGIN_MISSING"
+    assert "casebound-terse 1.0" in str(gone.error)
+    after = digests(inventory.package().root)
+    assert {path: after[path] for path in before} == before
+
+    inventory.configure(settings_text(more=PINNED))
+    assert inventory.project(InventoryModel(), plugins=plugins).resume("INC-7").state == "interpreted"
+
+
+def test_the_suite_of_the_guide_holds_for_the_version_of_the_guide(tmp_path: Path) -> None:
+    write_distribution(tmp_path, "casebound-terse", examples("python")[0])
+    (tmp_path / "test_terse_conformance.py").write_text(examples("python")[1], encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\b[0-9]+ passed", done.stdout)
+
+
+@pytest.mark.parametrize("stage", ["plan", "assessment", "interpretation"])
+def test_the_next_built_in_version_is_one_new_file(tmp_path: Path, stage: str) -> None:
+    shutil.copytree(CORE, tmp_path / "casebound", ignore=shutil.ignore_patterns("__pycache__"))
+    before = digests(tmp_path)
+    folder = tmp_path / "casebound" / "protocols" / stage
+    newest = max(int(path.stem[1:]) for path in folder.glob("v[0-9]*.py"))
+    text = (folder / f"v{newest}.py").read_text(encoding="utf-8")
+    changed = text.replace(f"version={newest},", f"version={newest + 1},")
+    assert changed != text
+    (folder / f"v{newest + 1}.py").write_text(changed, encoding="utf-8")
+
+    listed = run_casebound(["protocols", "--format", "json"], plugins=tmp_path)
+    entries = [entry for entry in json.loads(listed.stdout)["protocols"] if entry["stage"] == stage]
+    assert [entry["version"] for entry in entries if entry["default"]] == [newest + 1]
+    after = digests(tmp_path)
+    assert sorted(after.keys() - before.keys()) == [f"casebound/protocols/{stage}/v{newest + 1}.py"]
+    assert {path: after[path] for path in before} == before
