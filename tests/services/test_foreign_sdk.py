@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -20,8 +19,6 @@ from casebound_llm_openai.settings import OpenAISettings
 
 pytestmark = pytest.mark.foreign
 
-ROOT = Path(__file__).resolve().parents[2]
-PYTHON = ROOT / ".venv-foreign" / "bin" / "python"
 ANSWER = '{"searches": []}'
 ANSWERS = {
     "/v1/chat/completions": {
@@ -129,14 +126,10 @@ EXPLAINED = {
 }
 
 
-def sdk(call, url):
+def sdk(python, call, url):
     """Let the SDK make one call."""
-    if not PYTHON.exists():
-        if os.environ.get("CASEBOUND_REQUIRE_SERVICES") == "1":
-            pytest.fail(f"no {PYTHON}: install tests/services/foreign-requirements.txt there")
-        pytest.skip(f"no {PYTHON} (tests/services/foreign-requirements.txt)")
     subprocess.run(
-        [str(PYTHON), "-c", MODEL + CALLS, call, url],
+        [python, "-c", MODEL + CALLS, call, url],
         input=json.dumps([SYSTEM, USER]),
         text=True,
         check=True,
@@ -144,10 +137,10 @@ def sdk(call, url):
     )
 
 
-def schema_of_model():
+def schema_of_model(python):
     """The full schema, as pydantic writes it."""
     ran = subprocess.run(
-        [str(PYTHON), "-c", MODEL + "import json; print(json.dumps(plan.model_json_schema()))"],
+        [python, "-c", MODEL + "import json; print(json.dumps(plan.model_json_schema()))"],
         capture_output=True,
         text=True,
         check=True,
@@ -155,7 +148,7 @@ def schema_of_model():
     return json.loads(ran.stdout)
 
 
-def ours(call, url, monkeypatch):
+def ours(python, call, url, monkeypatch):
     monkeypatch.setenv("SDK_KEY", "sk-test")
     api, _, what = call.partition(" ")
     options = {"temperature": 0, "reasoning_effort": "low", "body": {"top_k": 1}} if what == "options" else {}
@@ -170,7 +163,7 @@ def ours(call, url, monkeypatch):
         system=SYSTEM,
         user=USER,
         response_format="json_schema" if schema else what if what == "json_object" else "text",
-        response_schema=schema_of_model() if schema else {},
+        response_schema=schema_of_model(python) if schema else {},
     )
     provider = OpenAIProvider(settings)
 
@@ -202,9 +195,9 @@ def recorder():
 
 
 @pytest.mark.parametrize("call", EXPLAINED)
-def test_the_body_is_that_of_the_sdk_but_for_what_is_explained(call, recorder, monkeypatch):
-    sdk(call, f"{recorder.url}/v1")
-    ours(call, f"{recorder.url}/v1", monkeypatch)
+def test_the_body_is_that_of_the_sdk_but_for_what_is_explained(call, recorder, foreign_python, monkeypatch):
+    sdk(foreign_python, call, f"{recorder.url}/v1")
+    ours(foreign_python, call, f"{recorder.url}/v1", monkeypatch)
     theirs_sent, ours_sent = recorder.requests
     assert (ours_sent.method, ours_sent.path, ours_sent.query) == (
         theirs_sent.method,
@@ -215,9 +208,9 @@ def test_the_body_is_that_of_the_sdk_but_for_what_is_explained(call, recorder, m
     assert found == EXPLAINED[call].keys()
 
 
-def test_the_headers_are_those_of_the_sdk_but_for_what_is_explained(recorder, monkeypatch):
-    sdk("chat text", f"{recorder.url}/v1")
-    ours("chat text", f"{recorder.url}/v1", monkeypatch)
+def test_the_headers_are_those_of_the_sdk_but_for_what_is_explained(recorder, foreign_python, monkeypatch):
+    sdk(foreign_python, "chat text", f"{recorder.url}/v1")
+    ours(foreign_python, "chat text", f"{recorder.url}/v1", monkeypatch)
     theirs_sent, ours_sent = (sent.headers for sent in recorder.requests)
     explained = {
         "user-agent": "each says who it is",
