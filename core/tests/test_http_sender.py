@@ -183,3 +183,10 @@ def test_a_file_of_certificates_that_cannot_be_read_is_refused(tmp_path):
             path.write_bytes(b"no certificate")
         with pytest.raises(SettingsError, match=r"ca_file"):
             HttpSender(HttpSettings(base_url="https://host", ca_file=str(path)), DIALECT)
+
+
+def test_a_key_that_stands_in_a_header_is_masked_in_the_error_that_shows_it(loopback, monkeypatch):
+    monkeypatch.setenv("KEY", CANARY)
+    loopback.answer(Response(headers={"content-encoding": f"br {CANARY}"}))
+    with pytest.raises(ProviderError, match=r"br \[key\]"):
+        send(loopback, api_key_env="KEY")

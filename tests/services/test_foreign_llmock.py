@@ -5,13 +5,17 @@ llmock answers from the schema that it is sent, fails in the vendor's own form, 
 
 import asyncio
 import json
+import threading
+from datetime import UTC, datetime
 
 import pytest
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("casebound_llm_openai")
 
+import casebound  # noqa: E402
 from casebound.errors import ProviderError  # noqa: E402
+from casebound.testing.inventory import REPORT, write_inventory  # noqa: E402
 from casebound.testing.scripted import model_request  # noqa: E402
 from casebound_llm_openai.provider import OpenAIProvider  # noqa: E402
 from casebound_llm_openai.settings import OpenAISettings  # noqa: E402
@@ -51,9 +55,9 @@ def journal(llmock):
     return httpx.get(f"{llmock}/_llmock/requests").json()["requests"]
 
 
-def call(llmock, **changes):
+def call(llmock, api="chat", **changes):
     request = model_request(provider="openai", **{"response_schema": SCHEMA, "max_output_tokens": 256, **changes})
-    provider = OpenAIProvider(OpenAISettings(base_url=f"{llmock}/v1"))
+    provider = OpenAIProvider(OpenAISettings(api=api, base_url=f"{llmock}/v1"))
 
     async def once():
         try:
@@ -75,11 +79,24 @@ def test_each_response_format_is_understood(llmock, response_format):
     assert seen["body"].get("response_format", {}).get("type", "text") == response_format
 
 
-def test_the_sending_copy_yields_replies_of_the_full_schema(llmock):
-    reply = call(llmock)
+@pytest.mark.parametrize("response_format", ["json_schema", "json_object", "text"])
+def test_each_response_format_of_responses_is_understood(llmock, response_format):
+    reply = call(llmock, api="responses", response_format=response_format)
+    assert (reply.finish_reason, reply.native_finish_reason, reply.served_model) == ("stop", "completed", "model-1")
+    assert reply.text
+    assert reply.usage.output_tokens is not None
+    (seen,) = journal(llmock)
+    assert (seen["path"], seen["body"]["store"]) == ("/v1/responses", False)
+    assert seen["body"].get("text", {}).get("format", {}).get("type", "text") == response_format
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_the_sending_copy_yields_replies_of_the_full_schema(llmock, api):
+    reply = call(llmock, api=api)
     assert not list(Draft202012Validator(SCHEMA).iter_errors(json.loads(reply.text)))
 
 
+@pytest.mark.parametrize("api", ["chat", "responses"])
 @pytest.mark.parametrize(
     ("status", "code", "retry_after"),
     [
@@ -93,11 +110,11 @@ def test_the_sending_copy_yields_replies_of_the_full_schema(llmock):
         (503, "LLM_UNAVAILABLE", 7),
     ],
 )
-def test_each_failure_gets_its_code_after_one_request(llmock, status, code, retry_after):
+def test_each_failure_gets_its_code_after_one_request(llmock, status, code, retry_after, api):
     wish = {"retry_after": 7} if retry_after else {}
     script(llmock, type="fail", status=status, times=1, **wish)
     with pytest.raises(ProviderError) as caught:
-        call(llmock)
+        call(llmock, api=api)
     assert (caught.value.code, caught.value.retry_after) == (code, retry_after)
     assert [seen["status"] for seen in journal(llmock)] == [status]
 
@@ -111,6 +128,38 @@ def test_the_servers_own_verdict_finds_no_error_in_its_client(llmock):
     assert (verdict["errors"], verdict["attempts"]) == (0, 3)
     # That nobody tried again is what is left to the engine.
     assert {finding["code"] for finding in verdict["findings"]} <= {"gave_up"}
+
+
+@pytest.mark.faults
+@pytest.mark.spec("A-122")
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_the_servers_own_verdict_finds_no_error_in_our_retries(llmock, api, tmp_path):
+    script(llmock, type="fail", status=429, retry_after=1, times=1)
+    inventory = write_inventory(tmp_path)
+    config = tmp_path / "llm.toml"
+    config.write_text(
+        f'[llm]\nprovider = "openai"\nmodel = "model-1"\n[llm.openai]\nbase_url = "{llmock}/v1"\napi = "{api}"\n'
+    )
+    (tmp_path / "report.md").write_text(REPORT)
+
+    def resolve():
+        [result] = casebound.resolve(
+            tmp_path / "report.md",
+            project_config=inventory.folder / "casebound.toml",
+            llm_config=config,
+            workspace=tmp_path / "workspace",
+        )
+        return result
+
+    waiting = resolve()
+    assert (waiting.code, len(journal(llmock))) == ("LLM_RATE_LIMITED", 1)
+    assert resolve().retry_at == waiting.retry_at
+    assert len(journal(llmock)) == 1, "nothing is sent before the time that the server asked for"
+    left_s = (datetime.fromisoformat(waiting.retry_at) - datetime.now(UTC)).total_seconds()
+    threading.Event().wait(max(0.0, left_s) + 0.01)
+    assert resolve().state != waiting.state
+    verdict = httpx.get(f"{llmock}/_llmock/verdict").json()
+    assert (verdict["errors"], verdict["findings"]) == (0, [])
 
 
 @pytest.mark.parametrize("text", ['```json\n{"a":1}\n```', '{"a":1,"a":2}', '{"a":', "I would rather not."])

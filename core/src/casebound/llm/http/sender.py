@@ -123,7 +123,7 @@ class HttpSender:
             parts += part
             if len(parts) > limit:
                 raise self._too_large()
-        encoding = response.headers.get("content-encoding", "identity")
+        encoding = self._masked_text(response.headers.get("content-encoding", "identity"))
         decoded = _decoded(bytes(parts), encoding, limit)
         if len(decoded) > limit:
             raise self._too_large()
@@ -164,11 +164,17 @@ class HttpSender:
         )
 
     def _masked(self, native: NativeReply) -> NativeReply:
+        headers = {name: self._masked_text(value) for name, value in native.headers.items()}
+        return NativeReply(native.status, self._masked_bytes(native.body), headers, native.duration_ms)
+
+    def _masked_text(self, text: str) -> str:
+        return self._masked_bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+    def _masked_bytes(self, data: bytes) -> bytes:
         key = self._key.reveal() if self._key else ""
         if len(key) < _SHORTEST_MASKED_KEY:
-            return native  # a stand-in for servers without keys; masking it would damage the text of replies
-        headers = {name: value.replace(key, _MASK.decode()) for name, value in native.headers.items()}
-        return NativeReply(native.status, _spellings(key).sub(_MASK, native.body), headers, native.duration_ms)
+            return data  # a stand-in for servers without keys; masking it would damage the text of replies
+        return _spellings(key).sub(_MASK, data)
 
 
 class _KeyAuth(httpx.Auth):
