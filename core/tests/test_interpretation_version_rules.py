@@ -161,7 +161,7 @@ def test_a_reply_of_the_other_contract_is_refused(version):
     assert said(found) == [("LLM_OUTPUT_SCHEMA", "")]
 
 
-@pytest.mark.spec("A-141", "A-145b", "A-145f", "A-145g", "A-146a", "A-146d", "A-146e")
+@pytest.mark.spec("A-141", "A-145b", "A-145f", "A-145g", "A-146a", "A-146d", "A-146e", "A-147d")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("since", "changes", "code", "path"),

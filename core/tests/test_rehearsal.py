@@ -116,13 +116,15 @@ def test_a_case_in_review_would_have_been_accepted_by_another_version(inventory,
     assert digests(root) == before
 
 
+@pytest.mark.spec("A-158l")
 def test_the_answer_tells_stage_attempt_and_findings(inventory, install):
     lenient = install("lenient", LENIENT)
     resolve(inventory, Citing())
     root = inventory.package().root
     rehearsal = rehearse(root, interpretation=1000, host=inventory.host(plugins=lenient))
     answer = json.loads(canonical_bytes(rehearsal.to_json()))
-    assert set(answer) == {"package", "case_id", "agrees", "stages"}
+    assert set(answer) == {"package", "case_id", "agrees", "live_quality", "stages"}
+    assert answer["live_quality"] == "not_evaluated"
     plan, _, interpretation = answer["stages"]
     assert (plan["frozen"], plan["version"], interpretation["frozen"], interpretation["version"]) == (4, 4, 6, 1000)
     assert "INTERPRETATION_ENTITY_PROVENANCE/1" not in interpretation["rules"]

@@ -34,6 +34,9 @@ from casebound.store import layout
 from casebound.store.layout import Revision
 from casebound.store.package import Package
 
+# Recorded replies say nothing of what a model would answer under another version: only a fresh run with it does.
+LIVE_QUALITY = "not_evaluated"
+
 Kind = Literal["accepted", "invalid", "provider_error", "unknown"]
 
 
@@ -111,6 +114,7 @@ class Rehearsal:
             "package": self.package,
             "case_id": self.case_id,
             "agrees": self.agrees,
+            "live_quality": LIVE_QUALITY,
             "stages": [_stage_to_json(stage) for stage in self.stages],
         }
 
