@@ -243,6 +243,12 @@ register_codes(
                 "the recorded replies cannot be used",
                 "name a recording that nobody altered, or a package that `casebound verify` accepts",
             ),
+            (
+                "BENCH_FILE",
+                "a file of a benchmark cannot be read",
+                "name a regular file with strict JSON in UTF-8, within the limit",
+            ),
+            ("BENCH_CORPUS", "the corpus does not hold", "repair the place that is named, before anything is frozen"),
         ),
         *_rows(
             UnavailableError,
