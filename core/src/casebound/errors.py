@@ -249,6 +249,11 @@ register_codes(
                 "name a regular file with strict JSON in UTF-8, within the limit",
             ),
             ("BENCH_CORPUS", "the corpus does not hold", "repair the place that is named, before anything is frozen"),
+            (
+                "BENCH_IDENTITY",
+                "what a measurement must bind cannot be bound, or is not what was bound",
+                "put the named part right, or prepare a new bundle; receipts and captures of another identity do not count",
+            ),
         ),
         *_rows(
             UnavailableError,
