@@ -6,9 +6,11 @@ It brings the stage that it measures as well: a prompt `same-fault-v1`, whose re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from casebound.contracts.base import CamelContract, SafeName
+from casebound.contracts.bench_identity import TREE_SCOPE
 from casebound.contracts.benchmark import CaseInput, Corpus, CorpusCase, Text
 from casebound.contracts.findings import Finding
 from casebound.contracts.model_call import Prompt
@@ -130,7 +132,7 @@ BENCHMARK = Benchmark(
     corpus_file="casebound.testing:small_benchmark.json",
     checker=f"{__name__}:assessment_of",
     guides=(Guide("en", "casebound.testing:small_benchmark.md"),),
-    versions=BenchmarkVersions(*(f"casebound-small-{name}/v1" for name in _NAMES)),
+    versions=replace(BenchmarkVersions(*(f"casebound-small-{name}/v1" for name in _NAMES)), runtime=TREE_SCOPE),
     components=(__name__,),
 )
 
