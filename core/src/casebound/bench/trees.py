@@ -17,6 +17,7 @@ import csv
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution
@@ -138,8 +139,8 @@ def declaration_of(name: str, folders: Iterable[str] | None = None) -> Declarati
 
 def find_distribution(name: str, folders: Iterable[str] | None = None) -> Distribution:
     """Return the distribution `name` that an import would use. Raises `SettingsError` (`BENCH_IDENTITY`)."""
-    where = {} if folders is None else {"path": list(folders)}
-    found = next(iter(Distribution.discover(name=name, **where)), None)
+    places = sys.path if folders is None else list(folders)
+    found = next(iter(Distribution.discover(name=name, path=places)), None)
     if found is None or found.read_text("METADATA") is None:
         raise SettingsError("BENCH_IDENTITY", where=f"distribution {name}", found="it is not installed")
     return found
