@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from casebound.contracts.base import Artifact, CamelContract, Digest, SafeName, Time
-from casebound.contracts.bench_receipts import Name, Words
+from casebound.contracts.bench_receipts import Attested, Name, Words
 
 Verdict = Literal["holds", "issue"]
 
@@ -74,7 +74,7 @@ class OutputReview(CamelContract, Artifact):
     review_kind: Literal["independent-human"] | None
     reviewer: Name | None
     reviewed_at: Time | None
-    independence_attestation: Literal[True] | None
+    independence_attestation: Attested | None
     aspects: Aspects
     checks: tuple[SemanticCheckReview, ...]
     annotation_dispute: Words | None
