@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from casebound.contracts.findings import Finding
     from casebound.contracts.model_call import Prompt
-    from casebound.contracts.stage_facts import StageFacts
 
 CORE_STAGES = ("plan", "assessment", "interpretation")
 STAGES = (*CORE_STAGES, "entity_link")
@@ -171,7 +170,8 @@ class PromptProtocol:
         version: counts from 1; from 1000 for a version that another distribution adds to a stage of core; 0 is the
             prompt of an interpretation without resolution, which no number selects.
         prompt_id: the published name of the prompt (`case_interpretation_resolved_v3`).
-        context: the artifacts of the steps before → the frozen context, a JSON object.
+        context: the artifacts of the steps before (`casebound.contracts.stage_facts.StageFacts`; for a stage that a
+            plugin brings itself, what that plugin freezes) → the frozen context, a JSON object.
         request: (context, feedback or None) → the prompt: system text and user object.
         response_schema: context → JSON Schema (Draft 2020-12) of the reply.
         rules: the validators that judge a reply, in order.
@@ -184,7 +184,7 @@ class PromptProtocol:
     stage: str
     version: int
     prompt_id: str
-    context: Callable[[StageFacts], dict[str, object]]
+    context: Callable[[Any], dict[str, object]]  # what it takes is the stage's own
     request: Callable[[Mapping[str, object], Mapping[str, object] | None], Prompt]
     response_schema: Callable[[Mapping[str, object]], dict[str, object]]
     rules: tuple[RuleRef, ...]
