@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from casebound.bench.corpus import find_problems, load_corpus, parse_corpus
 from casebound.bench.files import read_file
+from casebound.bench.prompt import prompt_of
 from casebound.canonical import digest_of
-from casebound.contracts.benchmark import CaseInput
+from casebound.contracts.benchmark import CaseInput, SemanticCheck
 from casebound.errors import PluginError, SettingsError
 from casebound.testing import small_benchmark
 from casebound.testing.conformance.benchmark import file_of
@@ -197,12 +198,18 @@ def test_a_broken_binding_is_refused_with_its_place_in_the_input():
         ("semanticChecks", [{"checkId": "a", "aspect": "taste", "text": "t"}], "/semanticChecks/0/aspect"),
         ("referenceRationale", " \n", "/referenceRationale"),
         ("input", None, "/input"),
-        ("case_id", "snake", "/case_id"),
     ],
 )
 def test_a_case_of_another_shape_is_refused_at_the_key(key, value, pointer):
     found, _ = refused(lambda cases, _: cases[DOOR].update({key: value}))
     assert found == f"/cases/{DOOR}{pointer.rstrip('/')}"
+
+
+def test_a_key_that_is_written_as_in_python_is_refused():
+    assert refused(lambda cases, _: cases[DOOR].update(case_id=cases[DOOR].pop("caseId"))) == (
+        f"/cases/{DOOR}/caseId",
+        "Field required",
+    )
 
 
 @pytest.mark.parametrize("key", ["format", "guide", "authors", "provenance", "limitations", "phenomena", "cases"])
@@ -299,6 +306,31 @@ def test_whatever_stands_anywhere_the_corpus_is_read_or_refused(data, junk):
         parse(value)
     except SettingsError as error:
         assert error.code == "BENCH_CORPUS"  # noqa: PT017  # most junk is refused, and some is no harm
+
+
+# --- what is asked ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B-020")
+@given(st.text(min_size=1), st.text(min_size=1), st.sampled_from(("same", "other")), st.sampled_from(("a", "b")))
+def test_a_request_depends_on_the_input_alone(why, check, assessment, name):
+    case = load_corpus(PATH, NotesCorpus).corpus.cases[0]
+    other = case.model_copy(
+        update={
+            "case_id": name,
+            "split": name,
+            "project_id": name,
+            "conversation_id": name,
+            "tags": (check,),
+            "expected_assessment": assessment,
+            "reference_rationale": why,
+            "semantic_checks": (SemanticCheck.model_construct(check_id=name, aspect="side", text=check),),
+        }
+    )
+    asked, plain = (prompt_of(each.input, small_benchmark.PROTOCOL) for each in (other, case))
+    assert asked == plain
+    assert set(asked.user) == {"task", "notes", "output_schema"}
+    assert asked.user["notes"] == list(case.input.to_json().values())
 
 
 def test_the_small_benchmark_answers_its_own_cases():

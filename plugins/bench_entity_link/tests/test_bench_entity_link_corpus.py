@@ -202,6 +202,23 @@ def test_an_instruction_in_a_source_stands_in_the_message_as_quoted_text_and_now
     assert order.text not in json.dumps({**prompt.user, "right": None}, ensure_ascii=False)
 
 
+@pytest.mark.spec("B-023", "B-031")
+def test_answering_an_instruction_opens_no_file_and_no_connection(monkeypatch):
+    host = build_host()
+    protocol = measured_protocol(host.benchmarks["entity-link"], host)
+    answer = host.load_named("rules", "entity_link", host.rules["entity_link"].answer)
+    (case,) = tagged("embedded-instruction")
+
+    def refuse(*_, **__):
+        raise AssertionError("something was opened")
+
+    for name in ("builtins.open", "os.open", "io.open", "socket.socket", "subprocess.Popen"):
+        monkeypatch.setattr(name, refuse)
+    reply = answer(prompt_of(case.input, protocol).user)
+    monkeypatch.undo()
+    assert reply["assessment"] == "insufficient_evidence"
+
+
 # --- bindings -------------------------------------------------------------------------------------------------------
 
 
