@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from casebound.bench.corpus import find_problems, load_corpus, parse_corpus
 from casebound.bench.files import read_file
+from casebound.bench.instrument import open_instrument
 from casebound.bench.prompt import prompt_of
 from casebound.canonical import digest_of
 from casebound.contracts.benchmark import CaseInput, SemanticCheck
 from casebound.errors import PluginError, SettingsError
 from casebound.testing import small_benchmark
-from casebound.testing.conformance.benchmark import file_of
-from casebound.testing.small_benchmark import BENCHMARK, Notes, NotesCorpus
+from casebound.testing.small_benchmark import Notes, NotesCorpus
 from hypothesis import given
 from hypothesis import strategies as st
 
-PATH = file_of(BENCHMARK.corpus_file)
+PATH = open_instrument(small_benchmark.small_host(), "small").corpus_path
 GOOD = json.loads(PATH.read_bytes())
 PLACES = {case["caseId"]: place for place, case in enumerate(GOOD["cases"])}
 PRINTER, DOOR, LIFT = (PLACES[name] for name in ("tuning-printer", "tuning-door", "holdout-lift"))

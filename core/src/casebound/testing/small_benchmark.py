@@ -6,7 +6,6 @@ It brings the stage that it measures as well: a prompt `same-fault-v1`, whose re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from casebound.contracts.base import CamelContract, SafeName
@@ -123,7 +122,16 @@ def reply(assessment: str, cited: str) -> dict[str, object]:
 
 # --- the plugin -----------------------------------------------------------------------------------------------------
 
-_NAMES = ("guide", "corpus", "checks", "measurement", "captures", "author-review", "annotation-review", "runtime")
+VERSIONS = BenchmarkVersions(
+    guide="casebound-small-guide/v1",
+    corpus="casebound-small-corpus/v1",
+    checker="casebound-small-checks/v1",
+    measurement="casebound-small-measurement/v1",
+    captures="casebound-small-captures/v1",
+    author_review="casebound-small-author-review/v1",
+    independent_review="casebound-small-annotation-review/v1",
+    runtime=TREE_SCOPE,
+)
 BENCHMARK = Benchmark(
     name="small",
     stage=STAGE,
@@ -132,7 +140,7 @@ BENCHMARK = Benchmark(
     corpus_file="casebound.testing:small_benchmark.json",
     checker=f"{__name__}:assessment_of",
     guides=(Guide("en", "casebound.testing:small_benchmark.md"),),
-    versions=replace(BenchmarkVersions(*(f"casebound-small-{name}/v1" for name in _NAMES)), runtime=TREE_SCOPE),
+    versions=VERSIONS,
     components=(__name__,),
 )
 

@@ -15,17 +15,20 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from casebound.bench.corpus import CorpusFile, load_corpus, parse_corpus
-from casebound.bench.prompt import context_of, measured_protocol, prompt_of, response_schema_of
+from casebound.bench.instrument import Instrument, open_instrument
+from casebound.bench.measurement import Sources, freeze_measurement
+from casebound.bench.prompt import context_of, prompt_of, response_schema_of
 from casebound.canonical import canonical_bytes
+from casebound.clock import SystemClock
 from casebound.contracts.benchmark import Corpus
 from casebound.contracts.model_call import ModelReply
 from casebound.errors import SettingsError
@@ -34,6 +37,7 @@ from casebound.llm.judge import judge
 from casebound.specs import Benchmark, PromptProtocol
 
 CANARY = "canary-7f3a"
+Change = Callable[[Callable[[Any], object]], Corpus]
 
 
 class BenchmarkConformance:
@@ -55,35 +59,33 @@ class BenchmarkConformance:
     # --- what follows from it ---------------------------------------------------------------------------------------
 
     @pytest.fixture
-    def benchmark(self, host: Host) -> Benchmark:
+    def instrument(self, host: Host) -> Instrument:
+        """The benchmark, opened: its spec, model, guides, and the protocol that it measures."""
+        return open_instrument(host, self.name)
+
+    @pytest.fixture
+    def benchmark(self, instrument: Instrument) -> Benchmark:
         """The benchmark under test."""
-        found: Benchmark = host.need("benchmarks", self.name)
-        return found
+        return instrument.spec
 
     @pytest.fixture
-    def model(self, benchmark: Benchmark, host: Host) -> type[Corpus]:
-        """The model of its corpus."""
-        model: type[Corpus] = host.load_named("benchmarks", self.name, benchmark.corpus)
-        return model
-
-    @pytest.fixture
-    def published(self, benchmark: Benchmark, model: type[Corpus]) -> CorpusFile:
-        """Its corpus as it is published; reading it applies every rule of the parser."""
-        return load_corpus(file_of(benchmark.corpus_file), model)
-
-    @pytest.fixture
-    def protocol(self, benchmark: Benchmark, host: Host) -> PromptProtocol:
+    def protocol(self, instrument: Instrument) -> PromptProtocol:
         """What it measures."""
-        return measured_protocol(benchmark, host)
+        return instrument.protocol
 
     @pytest.fixture
-    def changed(self, published: CorpusFile, model: type[Corpus]) -> Callable[[Callable[[Any], object]], Corpus]:
+    def published(self, instrument: Instrument) -> CorpusFile:
+        """Its corpus as it is published; reading it applies every rule of the parser."""
+        return load_corpus(instrument.corpus_path, instrument.model)
+
+    @pytest.fixture
+    def changed(self, published: CorpusFile) -> Change:
         """Change the parsed file, and read it again."""
 
         def read(change: Callable[[Any], object]) -> Corpus:
             value = json.loads(published.data)
             change(value)
-            return parse_corpus(published.path, json.dumps(value).encode(), model)
+            return parse_corpus(published.path, json.dumps(value).encode(), type(published.corpus))
 
         return read
 
@@ -98,15 +100,14 @@ class BenchmarkConformance:
         assert (value["format"], value["guide"]) == (benchmark.versions.corpus, benchmark.versions.guide)
 
     def test_its_guides_tell_every_decision_and_every_question(
-        self, benchmark: Benchmark, published: CorpusFile
+        self, benchmark: Benchmark, instrument: Instrument, published: CorpusFile
     ) -> None:
         """Who reviews reads one of them. Repair: name the version, each assessment and each aspect, in each guide."""
         words = {benchmark.versions.guide, *published.corpus.ASSESSMENTS}
         words |= {check.aspect for case in published.corpus.cases for check in case.semantic_checks}
-        for guide in benchmark.guides:
-            text = file_of(guide.file).read_text(encoding="utf-8")
+        for guide in instrument.guides.values():
+            text = guide.data.decode()
             assert [word for word in sorted(words) if f"`{word}`" not in text] == []
-        assert len({guide.language for guide in benchmark.guides}) == len(benchmark.guides)
 
     def test_its_components_are_modules_and_hold_what_judges(self, benchmark: Benchmark) -> None:
         """Their bytes are bound. Repair: list every module of yours that decides what is counted."""
@@ -115,9 +116,7 @@ class BenchmarkConformance:
 
     # --- the corpus -------------------------------------------------------------------------------------------------
 
-    def test_cases_of_two_splits_share_no_group(
-        self, published: CorpusFile, changed: Callable[[Callable[[Any], object]], Corpus]
-    ) -> None:
+    def test_cases_of_two_splits_share_no_group(self, published: CorpusFile, changed: Change) -> None:
         """A model could learn the one from the other. Repair: give each split projects and conversations of its own."""
         here, there = two_splits(published)
 
@@ -129,17 +128,13 @@ class BenchmarkConformance:
                 changed(partial(share, key=key))
             assert (caught.value.code, caught.value.path) == ("BENCH_CORPUS", str(published.path))
 
-    def test_a_copied_input_is_found(
-        self, published: CorpusFile, changed: Callable[[Callable[[Any], object]], Corpus]
-    ) -> None:
+    def test_a_copied_input_is_found(self, published: CorpusFile, changed: Change) -> None:
         """Selected text may stand in one split only. Repair: `selected` returns every text that is evidence."""
         here, there = two_splits(published)
         with pytest.raises(SettingsError, match="a selected text stands in the split"):
             changed(lambda value: value["cases"][there].update(input=value["cases"][here]["input"]))
 
-    def test_an_unknown_key_is_refused_everywhere(
-        self, published: CorpusFile, changed: Callable[[Callable[[Any], object]], Corpus]
-    ) -> None:
+    def test_an_unknown_key_is_refused_everywhere(self, published: CorpusFile, changed: Change) -> None:
         """What nobody reads may not look as if somebody did. Repair: derive your models from `CamelContract`."""
 
         def add(value: Any, place: str) -> None:  # noqa: ANN401  # any part of the corpus
@@ -153,13 +148,40 @@ class BenchmarkConformance:
                     changed(partial(add, place=place))
                 assert caught.value.pointer == f"{place}/surplus"
 
+    # --- what is measured -------------------------------------------------------------------------------------------
+
+    def test_equal_bytes_are_one_measurement_and_a_changed_byte_is_another(
+        self, instrument: Instrument, published: CorpusFile, tmp_path: Path
+    ) -> None:
+        """Receipts and captures bind an identity. Repair: nothing of yours; report it as a bug of the kit."""
+        copied, altered = tmp_path / "copied.json", tmp_path / "altered.json"
+        copied.write_bytes(published.data)
+        altered.write_bytes(published.data + b"\n")
+        language, guide = next(iter(instrument.guides.items()))
+        guides = {**instrument.guides, language: replace(guide, data=guide.data + b"\n")}
+        first = frozen(instrument, published.path)
+        assert frozen(instrument, copied) == first
+        assert len({first, frozen(instrument, altered), frozen(replace(instrument, guides=guides), copied)}) == 3
+
+    def test_freezing_opens_no_connection_and_starts_no_program(
+        self, instrument: Instrument, published: CorpusFile, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Preparing is no authority to call. Repair: `selected`, `problems` and the checker work on their arguments."""
+
+        def refuse(*_: object, **__: object) -> None:
+            raise AssertionError("something was opened")
+
+        for name in ("socket.socket", "socket.create_connection", "subprocess.Popen", "os.posix_spawn"):
+            monkeypatch.setattr(name, refuse)
+        assert frozen(instrument, published.path)
+
     # --- what is asked ----------------------------------------------------------------------------------------------
 
     def test_nothing_but_the_input_reaches_a_request(
         self,
         published: CorpusFile,
         protocol: PromptProtocol,
-        changed: Callable[[Callable[[Any], object]], Corpus],
+        changed: Change,
     ) -> None:
         """A reference in a request would answer it. Repair: make the request of the context alone."""
         marked = changed(partial(mark_all_but_inputs, model=type(published.corpus)))
@@ -204,10 +226,9 @@ class BenchmarkConformance:
                 assert read(verdict.value) == assessment
 
 
-def file_of(spec: str) -> Path:
-    """Return the path of what `package:path` names; an installed plugin is a folder, never an archive."""
-    package, _, path = spec.partition(":")
-    return Path(str(resources.files(package) / path))
+def frozen(instrument: Instrument, corpus: Path) -> str:
+    """Return the id of the measurement of a corpus file with what is installed here."""
+    return freeze_measurement(instrument, Sources(corpus), SystemClock().now()).measurement_id
 
 
 def two_splits(published: CorpusFile) -> tuple[int, int]:
