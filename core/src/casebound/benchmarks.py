@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from casebound.bench.acceptance import accept as accept_run
 from casebound.bench.bundle import Bundle, load_bundle, write_bundle
 from casebound.bench.captures import load_captures
 from casebound.bench.checks import check_captures
 from casebound.bench.instrument import open_instrument
 from casebound.bench.measurement import Measurement, Sources, confirm_identity, freeze_measurement
-from casebound.bench.place import find_repository, refuse_output
+from casebound.bench.place import find_repository, refuse_output, write_folder
+from casebound.bench.review import form_files, load_reviews
 from casebound.clock import Clock, SystemClock
 from casebound.contracts.bench_checks import CheckedSlot, CheckSummary
+from casebound.contracts.bench_review import Acceptance
 from casebound.host import build_host
 from casebound.render.benchmark import review_page
 
@@ -83,9 +86,61 @@ def check(
         PluginError: a rule or the checker itself failed: that is no failure of the model.
     """
     clock = clock or SystemClock()
+    return _check(_confirmed(bundle, repository, clock), captures, each, clock)
+
+
+def write_review_forms(
+    bundle: Path, captures: Path, output: Path, *, repository: Path | None = None, clock: Clock | None = None
+) -> int:
+    """Write a blank form for each admitted output into a new folder; return how many there are.
+
+    Args:
+        bundle: its folder.
+        captures: `captures.json` of a run.
+        output: the new folder, by its absolute path, outside the repository.
+        repository: as for `check`.
+        clock: tells what would be in the future.
+
+    Raises:
+        SettingsError: as `check`; the place is refused (`BENCH_OUTPUT`). Then nothing is written.
+    """
+    clock = clock or SystemClock()
+    around = repository or find_repository(Path.cwd())
+    refuse_output(output, [] if around is None else [around])
+    measurement = _confirmed(bundle, repository, clock)
+    loaded = load_captures(captures, measurement.subject, measurement.receipts, clock.now())
+    files = form_files(loaded, measurement.subject)
+    write_folder(output, files)
+    return len(files)
+
+
+def accept(
+    bundle: Path, captures: Path, reviews: Path, *, repository: Path | None = None, clock: Clock | None = None
+) -> Acceptance:
+    """Return the truth table of strict acceptance; nothing is written, and no count changes.
+
+    Args:
+        bundle: its folder.
+        captures: `captures.json` of a run.
+        reviews: the folder of forms that people filled in.
+        repository: as for `check`.
+        clock: tells what would be in the future.
+
+    Raises:
+        SettingsError: as `check`; a form does not hold (`BENCH_REVIEW`).
+    """
+    clock = clock or SystemClock()
+    measurement = _confirmed(bundle, repository, clock)
+    loaded = load_captures(captures, measurement.subject, measurement.receipts, clock.now())
+    run = load_reviews(reviews, loaded, measurement.subject, clock.now())
+    checks = check_captures(loaded, measurement.subject)
+    return accept_run(checks, measurement.readiness, run, bound_receipts=loaded.bound_receipts)
+
+
+def _confirmed(bundle: Path, repository: Path | None, clock: Clock) -> Measurement:
     measurement = load_bundle(bundle, build_host(), clock.now()).measurement
     confirm_identity(measurement, repository)
-    return _check(measurement, captures, each, clock)
+    return measurement
 
 
 def _check(measurement: Measurement, captures: Path, each: EachSlot, clock: Clock) -> CheckSummary:

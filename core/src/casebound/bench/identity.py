@@ -117,7 +117,7 @@ def measure_identity(
         validators=installed_trees(VALIDATORS),
         declarations=declarations((*production, own), constraints),
         language=interpreter(),
-        prompt=_prompt(instrument.protocol, governed),
+        prompt=govern(instrument.protocol, governed),
     )
 
 
@@ -226,7 +226,8 @@ def shared_library() -> Path | None:
     raise SettingsError("BENCH_IDENTITY", where="the interpreter", found=f"no file of its library {named}")
 
 
-def _prompt(protocol: PromptProtocol, governed: Governed) -> GovernedPrompt:
+def govern(protocol: PromptProtocol, governed: Governed) -> GovernedPrompt:
+    """Return what binds a prompt: its published names, and the digests of its texts."""
     return GovernedPrompt(
         stage=protocol.stage,
         version=protocol.version,

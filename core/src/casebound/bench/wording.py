@@ -36,6 +36,20 @@ LATE_DISPUTE = (
     "A dispute about a reference that began after the output changes nothing here; a new reference needs a new version"
     " of the corpus, and this result is not scored again."
 )
+ACCEPTANCE = (
+    "A form says what one person found in one output. It changes no count, no reference and no receipt; and no program"
+    " fills it in."
+)
+
+# What a reviewer is asked about an output, by the aspect that a frozen check has.
+QUESTIONS = {
+    "side": "Is every statement about the side that it names?",
+    "scope": "Does every statement keep within the scope of its source?",
+    "level": "Is the level of reference right: a kind of thing, one instance, one version?",
+    "evidence": "Does the assessment rest on evidence of identity among the selected mentions?",
+    "unknowns": "Does the rationale say what stays unknown?",
+    "invention": "Is nothing invented?",
+}
 
 OF_CHECKS = (CLOSED_REFERENCES, AUTHOR_AGREEMENT, COST, STRUCTURAL_ONLY, SMALL_CORPUS)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from casebound.cli.bench_review import accept, review
 from casebound.cli.common import debug_option, format_option, print_json, print_text
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ _FILE = click.Path(path_type=Path)
 @click.group(help="Prepare and check frozen benchmarks of a prompt.")
 def bench() -> None:
     """Hold the commands about benchmarks."""
+
+
+bench.add_command(review)
+bench.add_command(accept)
 
 
 _repository = click.option(

@@ -132,7 +132,7 @@ def _case(case: CorpusCase, measurement: Measurement) -> Iterator[str]:
     yield "</div>"
     yield "<h3>Reference, frozen before any output</h3>"
     yield "<dl>"
-    yield from _pair("expected assessment", case.expected_assessment)
+    yield f"<dt>expected assessment</dt><dd><strong>{_text(case.expected_assessment)}</strong></dd>"
     yield from _pair("rationale", case.reference_rationale)
     yield "</dl>"
     yield "<h3>Frozen checks of a rationale</h3>"
@@ -143,10 +143,12 @@ def _case(case: CorpusCase, measurement: Measurement) -> Iterator[str]:
 
 
 def _decisions(case: CorpusCase, measurement: Measurement) -> Iterator[str]:
+    yield '<div class="sides">'
     for who, receipt in (("author", measurement.author), ("independent person", measurement.independent)):
         yield f'<div class="decision"><h4>{_text(who)}</h4>'
         yield from _decision(case, receipt) if receipt is not None else ("<p>pending: no receipt</p>",)
         yield "</div>"
+    yield "</div>"
 
 
 def _decision(case: CorpusCase, receipt: Receipt) -> Iterator[str]:
