@@ -133,8 +133,8 @@ def test_another_prompt_or_schema_is_another_measurement(small, usual, changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"request": lambda context, feedback: Prompt(context["first"]["text"], {})},
-        {"response_schema": lambda context: {"const": context["first"]["text"]}},
+        {"request": lambda context, feedback: Prompt(context["notes"][0]["text"], {})},
+        {"response_schema": lambda context: {"const": context["notes"][0]["text"]}},
     ],
 )
 def test_what_depends_on_the_case_has_no_single_digest(small, changes):
