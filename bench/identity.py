@@ -2,8 +2,8 @@
 
     python bench/identity.py [BENCHMARK]
 
-Both sides run in this process, warm, in turn; the least of all rounds counts, in seconds of the CPU and of the wall. The
-first, cold measurement of the process is told as well: that is what a command waits for.
+Both sides run in this process, warm, in turn; the least of all rounds counts, in seconds of the CPU and of the wall.
+The first, cold measurement of the process is told as well: that is what a command waits for.
 """
 
 from __future__ import annotations
