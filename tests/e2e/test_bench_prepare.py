@@ -232,6 +232,17 @@ def test_an_unattempted_slot_fails_both_commands_alike(tmp_path, capsys, bundle,
     assert checked.splitlines()[-1] in capsys.readouterr().out
 
 
+@pytest.mark.spec("B-095")
+def test_captures_are_not_checked_where_other_bytes_are_installed_than_were_frozen(tmp_path, capsys, bundle, corpus):
+    captures = write_captures(tmp_path, bundle, corpus)
+    (tmp_path / "constraints.txt").write_text("pydantic==1\n")
+    flags = ["--captures", str(captures), "--repository", str(tmp_path)]
+    assert run(["bench", "check", str(bundle), *flags]) == 2
+    error = capsys.readouterr().err
+    assert "BENCH_IDENTITY" in error
+    assert "other bytes are installed here: declarations" in error
+
+
 @pytest.mark.spec("B-106", "B-107")
 @pytest.mark.parametrize(
     "changed",
