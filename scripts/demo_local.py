@@ -20,7 +20,7 @@ from casebound.result import Result
 sys.path.insert(0, str(Path(__file__).parent))
 from local_model import NAME, NoModel, running
 
-# At temperature 0 so small a model repeats itself up to the cap; with a seed, one build says the same at any temperature.
+# At temperature 0 so small a model repeats itself up to the cap; with a seed, one build says the same at any other.
 STAGES = ("plan", "assessment", "interpretation")
 SETTINGS = """\
 [llm]
