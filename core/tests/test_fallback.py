@@ -197,6 +197,7 @@ def test_a_run_that_dies_while_the_next_is_asked_goes_on_with_him(inventory):
     assert verified(inventory).answer == "holds"
 
 
+@pytest.mark.spec("A-044")
 def test_the_frozen_fallbacks_count_and_not_the_codes_of_today(inventory):
     model = InventoryModel(scripted={"plan": [failure("LLM_TIMEOUT")]})
     assert inventory.resolve(model).state == "retry_pending"

@@ -97,7 +97,7 @@ def test_candidates_index_every_row_of_every_capture(situation):
     assert derive_candidates(facts.plan, facts.captures) == candidates
 
 
-@pytest.mark.spec("A-144h")
+@pytest.mark.spec("A-144h", "A-147d")
 def test_a_locale_stands_where_the_catalog_has_one_and_nowhere_else():
     (listed,) = facts_of("locales").candidates.searches
     assert {candidate.locale for candidate in listed.candidates} == {"de"}
@@ -179,7 +179,7 @@ def test_equal_queries_share_a_file_and_keep_an_alias_each():
     assert (first.alias, second.alias) == ("V0001", "V0002")
 
 
-@pytest.mark.spec("A-077", "A-144f", "A-154c")
+@pytest.mark.spec("A-077", "A-144f", "A-154c", "A-147d")
 def test_a_cited_entity_that_is_selected_keeps_its_alias_and_gets_no_n():
     context = context_of("cited_and_selected")
     (entity,) = context["entities"]
@@ -208,7 +208,7 @@ def test_a_cited_entity_that_is_selected_keeps_its_alias_and_gets_no_n():
     assert {"type": "host", "canonical_id": "11"}.items() <= entity.items()
 
 
-@pytest.mark.spec("A-144d", "A-144g", "A-144i", "A-144j", "A-144l", "A-144m")
+@pytest.mark.spec("A-144d", "A-144g", "A-144i", "A-144j", "A-144l", "A-144m", "A-147d")
 def test_selections_are_grouped_by_type_and_id_and_lose_nothing():
     context = context_of("grouped")
     (entity,) = context["entities"]
@@ -222,7 +222,7 @@ def test_selections_are_grouped_by_type_and_id_and_lose_nothing():
     assert sum(fact["kind"] == "entity_name_lookup" for fact in context["facts"]) == rows
 
 
-@pytest.mark.spec("A-144m", "A-090")
+@pytest.mark.spec("A-144m", "A-090", "A-147d")
 def test_different_ids_and_different_types_never_merge():
     facts = facts_of("nested")
     by_id = copy.deepcopy(facts.assessment.reply)
@@ -326,7 +326,7 @@ def test_observations_and_descriptions_reach_the_model_unchanged(situation):
     assert shown == {**expected, **{source.id: source.text for source in facts.facts.sources}}
 
 
-@pytest.mark.spec("A-146b", "A-146c")
+@pytest.mark.spec("A-146b", "A-146c", "A-147d")
 def test_a_description_promotes_nothing_and_expectations_keep_their_provenance():
     named, expected = context_of("named"), context_of("expected")
     assert any(source["kind"] == "project_description" for source in named["sources"])

@@ -66,7 +66,7 @@ def summary(title="A title", text="It fails.", name="node-1", number="7"):
     return derive_summary(case, context, interpretation).decode()
 
 
-@pytest.mark.spec("A-147b", "A-087", "A-146f")
+@pytest.mark.spec("A-147b", "A-087", "A-146f", "A-147d")
 def test_descriptions_and_provisional_gaps_carry_their_labels():
     text = summary()
     assert "## Described by the project's database (local description, not independently verified)" in text

@@ -306,7 +306,7 @@ def test_a_missing_entity_and_missing_provenance_are_told_apart_and_beside_every
     assert parts == {"mention": ["P0001", "S0001", "S0002", "S0006"], "evidence": ["N0001", "F0004"]}
 
 
-@pytest.mark.spec("A-144n")
+@pytest.mark.spec("A-144n", "A-147d")
 @pytest.mark.parametrize("evidence", ["N0001", "F0001", "F0003"])
 def test_any_capture_of_a_group_shows_its_identity(evidence):
     (group,) = GROUPED["entities"]

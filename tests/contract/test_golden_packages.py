@@ -106,7 +106,7 @@ def test_nothing_is_frozen_twice(capsys: pytest.CaptureFixture[str]) -> None:
     assert {path: digest_of(path.read_bytes()) for path in ROOT.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.spec("A-107", "A-109", "A-128", "A-133", "A-144c", "A-150b", "A-155", "A-157b", "X-2")
+@pytest.mark.spec("A-107", "A-109", "A-128", "A-133", "A-144c", "A-150b", "A-155", "A-157b", "X-2", "A-147d")
 @every_package
 def test_an_old_package_holds(golden: Path, tmp_path: Path) -> None:
     inventory = unpack(golden, tmp_path / "project", len(order_of(golden)))
@@ -118,11 +118,17 @@ def test_an_old_package_holds(golden: Path, tmp_path: Path) -> None:
     assert dict(inventory.package().files()) == before
 
 
+@pytest.mark.spec("A-144a", "A-149")
 @every_package
 def test_a_package_pins_the_versions_that_it_is_named_for(golden: Path) -> None:
     frozen = json.loads(files_of(golden)["analysis/interpretations/0001/entity-resolution/input.json"])
     versions = (frozen["protocol_version"], frozen["interpretation_protocol_version"])
     assert "{}-{}".format(*versions) == golden.name
+    assert [protocol["prompt_id"] for protocol in frozen["protocols"]] == [
+        f"entity_resolution_plan_v{versions[0]}",
+        f"entity_resolution_assessment_v{versions[0]}",
+        f"case_interpretation_resolved_v{versions[1]}",
+    ]
 
 
 @pytest.mark.spec("A-107", "A-133", "A-144c", "A-150b", "A-155", "A-157b", "A-158j", "X-2")

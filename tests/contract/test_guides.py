@@ -16,8 +16,9 @@ from casebound.progress import State
 from casebound.settings import LlmProfile, load_settings
 from casebound.settings_model import FALLBACK_CODES
 from casebound.specs import CORE_STAGES
-from casebound.testing.distributions import plugins_in, write_distribution
+from casebound.testing.distributions import plugins_in, run_casebound, write_distribution
 from casebound.testing.inventory import write_inventory
+from casebound.testing.inventory_command import behave, calls, install_inventory
 from casebound.testing.inventory_model import InventoryModel
 
 GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guide"
@@ -50,6 +51,25 @@ def test_the_suite_of_the_guide_passes(tmp_path):
     )
     assert done.returncode == 0, done.stdout
     assert re.search(r"\b1[0-9] passed", done.stdout)
+
+
+def test_the_commands_about_replies_run_as_the_guide_shows_them(tmp_path):
+    project = write_inventory(tmp_path / "project", settings=behave("answer"))
+    plugins = install_inventory(tmp_path / "plugins")
+    shown = [line for block in examples("replies.md", "") for line in block.splitlines()]
+    assert {line.split()[1] for line in shown} == {"record", "resolve", "rehearse"}
+    for line in ["casebound resolve report.md", *shown]:
+        done = run_casebound(line.split()[1:], plugins=plugins, cwd=project.folder)
+        assert (done.returncode, line) == (0, line), done.stderr
+    answer = json.loads(done.stdout)
+    assert keys(answer["stages"][0]["attempts"][0]) == {
+        "attempt": None,
+        "recorded": {"outcome": None, "code": None, "findings": None},
+        "rehearsed": {"outcome": None, "code": None, "findings": None},
+    }
+    for stage in answer["stages"]:
+        assert set(re.findall(r'"(\w+)"', (GUIDES / "replies.md").read_text(encoding="utf-8"))) >= set(stage)
+    assert len(calls(project.folder)) == 3  # only the first command asked anybody
 
 
 def keys(value: object) -> object:

@@ -133,7 +133,7 @@ def test_an_empty_plan_looks_nothing_up_and_asks_for_no_assessment(tmp_path):
     assert verify(inventory.package().root, host=inventory.host()).answer == "holds"
 
 
-@pytest.mark.spec("A-065", "A-113b", "A-113c", "A-113h", "A-144d", "A-144f", "A-158e")
+@pytest.mark.spec("A-065", "A-113b", "A-113c", "A-113h", "A-144d", "A-144f", "A-158e", "A-147d")
 @pytest.mark.parametrize(
     ("situation", "expected", "open_"),
     [

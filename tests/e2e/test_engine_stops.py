@@ -211,7 +211,7 @@ def test_a_finished_case_tells_what_a_fresh_one_would_freeze_otherwise(inventory
 # --- phases after the interpretation --------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("A-005", "A-099", "A-112", "A-147c", "A-157c")
+@pytest.mark.spec("A-005", "A-099", "A-112", "A-147c", "A-157c", "A-147d")
 def test_phases_run_once_after_the_interpretation_in_their_order_and_touch_no_seal(inventory):
     set_budget(inventory.workspace, 5)
     order = []

@@ -68,7 +68,7 @@ def test_look_ups_on_the_operators_database_are_captured_with_binding_and_covera
         assert name not in capture.statement
 
 
-@pytest.mark.spec("A-115", "A-116", "A-117")
+@pytest.mark.spec("A-115", "A-116", "A-117", "A-147d")
 def test_a_built_package_is_resolved_with_fixture_replies(project, tmp_path, capsys):
     given = variable("CASEBOUND_TEST_CASE_PACKAGE")
     folder = tmp_path / "workspace" / "cases" / given.name

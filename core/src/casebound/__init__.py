@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, resolve, resume, revise, show, verify
+    from casebound.api import explain, record, rehearse, resolve, resume, revise, show, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
 
@@ -17,6 +17,8 @@ _HOMES = {
     "CaseboundError": "casebound.errors",
     "explain": "casebound.api",
     "hookimpl": "casebound.hookspecs",
+    "record": "casebound.api",
+    "rehearse": "casebound.api",
     "resolve": "casebound.api",
     "resume": "casebound.api",
     "revise": "casebound.api",
@@ -24,7 +26,19 @@ _HOMES = {
     "verify": "casebound.api",
 }
 
-__all__ = ["CaseboundError", "__version__", "explain", "hookimpl", "resolve", "resume", "revise", "show", "verify"]
+__all__ = [
+    "CaseboundError",
+    "__version__",
+    "explain",
+    "hookimpl",
+    "record",
+    "rehearse",
+    "resolve",
+    "resume",
+    "revise",
+    "show",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> object:

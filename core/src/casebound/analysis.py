@@ -213,6 +213,7 @@ class Analysis:
                 provider=lambda place: self._engine.provider(stage, place),
                 clock=self._engine.clock,
                 spend=lambda: self._engine.spend(self._package),
+                allow=self._engine.allow,
             )
         )
         return None if reply is None else self._keep(path, derive(reply))

@@ -12,13 +12,27 @@ from typing import TYPE_CHECKING, Any
 from casebound.errors import SettingsError
 from casebound.host import Host, build_host
 from casebound.project import Path_, Project
+from casebound.recording import write_recording
+from casebound.rehearsal import Rehearsal, rehearse_package
 from casebound.result import Result
 from casebound.verification import Verification, verify_package
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
 
-__all__ = ["Project", "Result", "Verification", "explain", "resolve", "resume", "revise", "show", "verify"]
+__all__ = [
+    "Project",
+    "Result",
+    "Verification",
+    "explain",
+    "record",
+    "rehearse",
+    "resolve",
+    "resume",
+    "revise",
+    "show",
+    "verify",
+]
 
 
 def resolve(
@@ -28,6 +42,7 @@ def resolve(
     workspace: Path_ | None = None,
     package_id: str | None = None,
     stop_after: str | None = None,
+    replay_from: Path_ | None = None,
 ) -> list[Result]:
     """Resolve reports with the project's settings and return one result a report, in order.
 
@@ -38,11 +53,12 @@ def resolve(
         workspace: folder of the packages; None: `.casebound/` beside the settings.
         package_id: of a single report: a fresh case of it.
         stop_after: the last phase to run.
+        replay_from: a recording, or a package: its recorded replies answer, and no model is asked.
 
     Raises:
         CaseboundError: nothing could be done; what happened to one report stands in its result.
     """
-    project = Project.open(project_config, llm_config=llm_config, workspace=workspace)
+    project = Project.open(project_config, llm_config=llm_config, workspace=workspace, replay_from=replay_from)
     try:
         return list(project.resolve(reports, package_id=package_id, stop_after=stop_after))
     finally:
@@ -56,9 +72,10 @@ def resume(
     llm_config: Path_ | None = None,
     workspace: Path_ | None = None,
     stop_after: str | None = None,
+    replay_from: Path_ | None = None,
 ) -> Result:
     """Go on with a blocked case. Arguments and errors as `resolve` and `Project.resume`."""
-    project = Project.open(project_config, llm_config=llm_config, workspace=workspace)
+    project = Project.open(project_config, llm_config=llm_config, workspace=workspace, replay_from=replay_from)
     try:
         return project.resume(case, stop_after=stop_after)
     finally:
@@ -91,6 +108,39 @@ def explain(case: str, *, project_config: Path_ | None = None, workspace: Path_ 
     return Project.open(project_config, workspace=workspace).explain(case)
 
 
+def record(package: Path_, file: Path_, *, host: Host | None = None) -> None:
+    """Write the recorded replies of a package into a new file, which `replay_from` takes.
+
+    Args:
+        package: the folder that holds `package.json`.
+        file: where the recording goes; nothing may be there.
+        host: the plugins to use; None: all that are installed.
+
+    Raises:
+        SettingsError: `PACKAGE_UNREADABLE`; `REPLAY_SOURCE` for a package that does not hold or has no replies;
+            `OUTPUT_FILE`; `USAGE` for what is no path.
+    """
+    write_recording(_package_path(package), Path(file), host or build_host())
+
+
+def rehearse(
+    package: Path_, *, interpretation: int | None = None, resolution: int | None = None, host: Host | None = None
+) -> Rehearsal:
+    """Judge the recorded replies of a package by another version's rules; nothing is written.
+
+    Args:
+        package: the folder that holds `package.json`.
+        interpretation: the interpretation protocol to judge by; None: the frozen one.
+        resolution: the resolution protocol to judge plans and assessments by; None: the frozen one.
+        host: the plugins to use; None: all that are installed.
+
+    Raises:
+        CaseboundError: as `casebound.rehearsal.rehearse_package`; `USAGE` for what is no path.
+    """
+    path = _package_path(package)
+    return rehearse_package(path, host or build_host(), interpretation=interpretation, resolution=resolution)
+
+
 def verify(package: Path_, *, host: Host | None = None) -> Verification:
     """Derive every step of a package again from its bytes, without database, model or network.
 
@@ -101,8 +151,12 @@ def verify(package: Path_, *, host: Host | None = None) -> Verification:
     Raises:
         SettingsError: `PACKAGE_UNREADABLE`; `USAGE` for what is no path.
     """
+    return verify_package(_package_path(package), host or build_host())
+
+
+def _package_path(package: Path_) -> Path:
     if not isinstance(package, str | os.PathLike):
         raise SettingsError(
             "USAGE", found=f"a {type(package).__name__}", expected="the path of a package", hint="give one"
         )
-    return verify_package(Path(package), host or build_host())
+    return Path(package)

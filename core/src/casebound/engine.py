@@ -9,6 +9,7 @@ from datetime import timedelta
 from casebound.binding import AnswererModel, Bound, build_provider
 from casebound.clock import Clock, format_time
 from casebound.contracts.interpretation import Event
+from casebound.contracts.model_call import ModelRequest
 from casebound.errors import ResearchError, SettingsError
 from casebound.llm.provider import Provider
 from casebound.llm.stage import SAFETY_DELAY_S
@@ -26,6 +27,7 @@ class Engine:
         spend: called with the package before each request; raises `BUDGET_REACHED` where nothing more may be sent.
         providers: by stage: those of a caller, each in place of everybody who may answer the stage.
         on_step: called with the package and the name of each step that begins, for progress.
+        allow: called with each request before it is frozen; raises where it may not be asked at all.
     """
 
     bound: Bound
@@ -33,6 +35,7 @@ class Engine:
     spend: Callable[[Package], None]
     providers: dict[str, Provider] = field(default_factory=dict)
     on_step: Callable[[Package, str], None] = lambda package, step: None
+    allow: Callable[[ModelRequest], None] = lambda request: None
     _source: CatalogSource | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
 

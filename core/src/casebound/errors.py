@@ -237,6 +237,12 @@ register_codes(
             ),
             ("WORKSPACE_LINK", "a path in the workspace is a link or not a folder", "remove the link"),
             ("CATALOG_TERM", "the text cannot be looked up", "give a text without NUL and without lone surrogates"),
+            ("OUTPUT_FILE", "the file cannot be written", "name a new file in a folder that can be written"),
+            (
+                "REPLAY_SOURCE",
+                "the recorded replies cannot be used",
+                "name a recording that nobody altered, or a package that `casebound verify` accepts",
+            ),
         ),
         *_rows(
             UnavailableError,
@@ -387,6 +393,16 @@ register_codes(
                 "BINDING_CHANGED",
                 "the settings differ from what the unfinished case froze",
                 "put them back, or `casebound revise CASE` asks anew under those at hand",
+            ),
+            (
+                "REPLAY_MISSING",
+                "no reply is recorded for this request, and nobody else is asked",
+                "name the recording of this case, or resolve without one",
+            ),
+            (
+                "REPLAY_MISMATCH",
+                "the request is not the one whose reply is recorded, and nobody else is asked",
+                "put back what differs, or record the case anew",
             ),
             ("RETRY_LATER", "the case may not go on yet", "repeat the command after the time that is named"),
             ("RESUME_REFUSED", "the case cannot be resumed", "see its state with `casebound show CASE`"),

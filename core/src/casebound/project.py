@@ -22,10 +22,12 @@ from casebound.host import Host, build_host
 from casebound.intake.admission import admit, check_duplicate, read_report
 from casebound.llm.attempts import AttemptLog
 from casebound.llm.provider import Provider
+from casebound.llm.replay import ReplayProvider
 from casebound.loop import Loop
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
 from casebound.progress import begun_revisions, derive_progress, latest_revision
+from casebound.recording import open_replay
 from casebound.result import Result, contradictions_told, derive_result
 from casebound.revision import begin_revision
 from casebound.settings import Settings, database_url, load_settings
@@ -49,6 +51,7 @@ class Project:
         providers: by stage: a provider of the caller's own, which then answers for everybody who may be asked.
         on_step: called with package and step, for progress.
         notes: what the operator should be told beside the results; whoever shows one takes it out.
+        replay: answers every stage from recorded replies, and nobody else is asked; None: nothing is replayed.
     """
 
     settings: Settings
@@ -59,6 +62,7 @@ class Project:
     providers: dict[str, Provider] = field(default_factory=dict)
     on_step: Callable[[Package, str], None] = lambda package, step: None
     notes: list[str] = field(default_factory=list)
+    replay: ReplayProvider | None = None
     _sent: int = 0
     _loop: Loop = field(default_factory=Loop)
     _engine: Engine = field(init=False)
@@ -68,6 +72,9 @@ class Project:
         self._engine = Engine(
             self.bound, self.clock, self._spend, self.providers, lambda package, step: self.on_step(package, step)
         )
+        if self.replay is not None:
+            self.providers.update(dict.fromkeys(self.bound.stages, self.replay))
+            self._engine.allow = self.replay.check
         self._pipeline = Pipeline(self._engine)
 
     @classmethod
@@ -79,6 +86,7 @@ class Project:
         workspace: Path_ | None = None,
         clock: Clock | None = None,
         providers: Mapping[str, Provider] | None = None,
+        replay_from: Path_ | None = None,
     ) -> Project:
         """Read the settings, load the plugins, and bind the two; nothing is written.
 
@@ -88,9 +96,11 @@ class Project:
             workspace: the folder of the packages; None: `.casebound/` beside the settings.
             clock: None: the machine's.
             providers: by stage, in place of those that the settings name.
+            replay_from: a recording, or a package: its recorded replies answer every stage, and nobody else is asked.
 
         Raises:
-            SettingsError: with file, key and what is accepted.
+            SettingsError: with file, key and what is accepted; `REPLAY_SOURCE` for replies that cannot be used;
+                `REPLAY_MISMATCH` where the settings name another provider or model than answered then.
             PluginError: a plugin that is needed is broken or clashes.
         """
         settings = load_settings(
@@ -101,7 +111,10 @@ class Project:
         host = build_host(settings.project.plugins)
         bound = bind(settings, host)
         folder = settings.path.parent / ".casebound" if workspace is None else Path(workspace)
-        return cls(settings, host, bound, Workspace(folder), clock or SystemClock(), dict(providers or {}))
+        replay = None if replay_from is None else open_replay(Path(replay_from), bound)
+        return cls(
+            settings, host, bound, Workspace(folder), clock or SystemClock(), dict(providers or {}), replay=replay
+        )
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
@@ -259,11 +272,15 @@ class Project:
             return derive_result(package, report=report, progress=progress)
 
     def _note_changes(self, package: Package) -> None:
-        """Remember that a finished case was made under other settings than those at hand."""
+        """Remember what a finished case does not show: the settings at hand, where they are others, and a replay."""
         revision = latest_revision(package)
         frozen = package.load_if(revision.input, InterpretationInput) if package.exists(revision.seal) else None
         if frozen is None:
             return
+        if self.replay is not None:
+            self.notes.append(
+                f"{package.root.name} was finished before: nothing was replayed; name an empty --workspace"
+            )
         resolution = package.load_if(revision.resolution_input, ResolutionInput)
         build, facts = package.load_if(layout.BUILD, Build), package.load_if(layout.FACTS, Facts)
         differences = differences_of(self.bound, frozen, resolution, build, facts)
@@ -309,6 +326,8 @@ class Project:
     # --- what the calls share ---------------------------------------------------------------------------------------
 
     def _spend(self, package: Package) -> None:
+        if self.replay is not None:
+            return  # nothing is sent, and nothing paid
         self._check_budget(package)
         self._sent += 1
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from casebound.errors import SettingsError
 from casebound.host import build_host
 from casebound.settings import FILE_NAME
+from casebound.store.write import create_new_file
 
 NEUTRAL_TEXT = """\
 # Settings of casebound. docs/reference/settings.md describes every key; what is left out has its default.
@@ -76,15 +74,7 @@ def write_settings(folder: Path, *, plugin: str | None = None) -> Path:
     path = folder / FILE_NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".casebound-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            os.chmod(name, 0o644)
-            os.link(name, path)  # exclusively: a file that is there stays
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
+        create_new_file(path, text.encode())
     except FileExistsError:
         hint = "remove it first, or name another folder"
         raise SettingsError("SETTINGS_FILE", path=str(path), found="a file that is already there", hint=hint) from None

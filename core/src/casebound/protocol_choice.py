@@ -8,8 +8,6 @@ Rules:
 
 from __future__ import annotations
 
-from typing import cast
-
 from casebound.errors import PluginError, SettingsError
 from casebound.host import Host
 from casebound.loading import DISTRIBUTION
@@ -32,23 +30,32 @@ def choose_protocol(settings: Settings, host: Host, stage: str) -> PromptProtoco
     wanted: int | None = getattr(settings.protocols, key)
     if wanted is None:
         return default_protocol(host, stage)
-    known = {
-        (stage, version): p
-        for (of, version), p in host.protocols.items()
-        if of == stage and p.prompt_id != PLAIN_PROMPT
-    }
-    found = host.need("protocols", (stage, wanted)) if (stage, wanted) in host.index("protocols").clashes else None
-    found = found or known.get((stage, wanted))
-    if found is None:
-        versions = [str(version) for _, version in sorted(known)]
-        raise SettingsError(
-            "SETTINGS_NAME",
-            path=str(settings.path),
-            pointer=f"protocols.{key}",
-            found=f"version {wanted} of stage {stage}",
-            allowed=versions,
-        )
-    return cast("PromptProtocol", found)
+    return numbered_protocol(host, stage, wanted, path=str(settings.path), pointer=f"protocols.{key}")
+
+
+def numbered_protocol(
+    host: Host, stage: str, version: int, *, path: str | None = None, pointer: str | None = None
+) -> PromptProtocol:
+    """Return the version of `stage` that a number selects; the plain prompt has none.
+
+    Args:
+        host: the plugins.
+        stage: whose version it is.
+        version: the number.
+        path: the file that names it, for errors.
+        pointer: the key or option that names it, for errors.
+
+    Raises:
+        SettingsError: nobody offers it; the message lists what is accepted.
+        PluginError: two plugins claim it.
+    """
+    if (stage, version) in host.index("protocols").clashes:
+        host.need("protocols", (stage, version))
+    known = {number: p for (of, number), p in host.protocols.items() if of == stage and p.prompt_id != PLAIN_PROMPT}
+    if version not in known:
+        found, versions = f"version {version} of stage {stage}", [str(number) for number in sorted(known)]
+        raise SettingsError("SETTINGS_NAME", path=path, pointer=pointer, found=found, allowed=versions)
+    return known[version]
 
 
 def plain_protocol(host: Host) -> PromptProtocol:

@@ -11,12 +11,13 @@ from casebound.contracts.assessment import Assessment
 from casebound.contracts.capture import Facts
 from casebound.contracts.case import Admission, Case, Mention
 from casebound.contracts.interpretation import InterpretationInput
-from casebound.contracts.model_call import Usage
+from casebound.contracts.model_call import NativeRecord, Usage
 from casebound.contracts.plan import Candidates, Plan, ResolutionInput
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import CODES, IntegrityError
-from casebound.llm.attempts import AttemptLog
+from casebound.llm.attempts import NATIVE, AttemptLog
 from casebound.llm.course import load_course
+from casebound.llm.replay import replayed_from
 from casebound.progress import WAITING, Progress, derive_progress, latest_revision
 from casebound.protocols.parts.identities import lookup_facts_v1, name_bindings_v1, selected_groups_v1
 from casebound.specs import CORE_STAGES
@@ -37,6 +38,7 @@ class Result:
         answered_by: by stage, who gave the reply that was accepted; see `derive_answered_by`.
         error: the message of the error that ended it, None where there was none.
         rejected: of a case that waits: the last reply of its stage that was refused, with what the rules found.
+        replayed: digest of the recording that its replies came from; None where all came from a provider.
         summary: path of `summary.md`, None where the case is not interpreted.
         searches: how many the plan proposes, None where there is no plan.
     """
@@ -54,12 +56,13 @@ class Result:
     error: str | None = None
     retry_at: str | None = None
     rejected: Mapping[str, Any] | None = None
+    replayed: str | None = None
     summary: str | None = None
     searches: int | None = None
     answered_by: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the documented keys; `error`, `retry_at` and `rejected` only where there are any.
+        """Return the documented keys; `error`, `retry_at`, `rejected` and `replayed` only where there are any.
 
         `answered_by` is there where a fallback answered, so that nobody takes its answer for another's.
         """
@@ -81,6 +84,8 @@ class Result:
             line["retry_at"] = self.retry_at
         if self.rejected:
             line["rejected"] = dict(self.rejected)
+        if self.replayed:
+            line["replayed"] = self.replayed
         if any(who["fallback"] for who in self.answered_by.values()):
             line["answered_by"] = {stage: dict(who) for stage, who in self.answered_by.items()}
         return line
@@ -148,6 +153,7 @@ def derive_result(package: Package, *, report: str | None = None, progress: Prog
         retry_at=progress.event.retry_at if progress.event else None,
         error=progress.event.detail if progress.event else None,
         rejected=_rejected(package, revision, progress),
+        replayed=_replayed(package, revision),
         searches=len(facts.plan.searches) if facts and facts.plan else None,
         summary=str(package.root / revision.summary) if package.exists(revision.summary) else None,
     )
@@ -167,6 +173,16 @@ def _rejected(package: Package, revision: Revision, progress: Progress) -> dict[
                 "attempt": revision.attempt(stage, attempt.number),
                 "findings": [{"code": code, "path": path, "message": message} for code, path, message in found],
             }
+    return None
+
+
+def _replayed(package: Package, revision: Revision) -> str | None:
+    for stage in CORE_STAGES:
+        log = AttemptLog(package, revision, stage)
+        for number in log.numbers():
+            native = package.load_if(log.path(number, NATIVE), NativeRecord)
+            if native is not None and (digest := replayed_from(native.headers)):
+                return digest
     return None
 
 

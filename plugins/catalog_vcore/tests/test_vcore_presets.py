@@ -122,10 +122,11 @@ def test_example_settings_name_offered_presets_and_allow_exactly_their_tables() 
     assert settings["llm"] == {"provider": "offline"}
 
 
+@pytest.mark.spec("A-156")
 def test_example_settings_bind_names_of_creatures_and_quests_and_of_nothing_else() -> None:
     rules = tomli.loads(SETTINGS_TEXT)["enrichment"]["rules"]
-    bound = {rule.entity_type for rule in ENRICHMENTS if rule.name in rules and rule.name_column}
-    assert bound == {"creature", "quest"}
+    bound = {(rule.entity_type, rule.table, rule.name_column) for rule in ENRICHMENTS if rule.name in rules}
+    assert bound == {("creature", "creature_template", "name"), ("quest", "quest_template", "LogTitle")}
 
 
 @pytest.mark.parametrize(

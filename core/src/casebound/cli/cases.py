@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from casebound.cli.common import debug_option, format_option, print_json, print_nodes, print_note, progress
+from casebound.cli.common import (
+    debug_option,
+    format_option,
+    print_json,
+    print_nodes,
+    print_note,
+    progress,
+    replay_option,
+)
 from casebound.cli.given import Given, case_argument, project_options
 
 if TYPE_CHECKING:
@@ -28,15 +36,21 @@ stop_option = click.option(
 @click.argument("reports", metavar="REPORT...", nargs=-1, required=True)
 @click.option("--package-id", metavar="ID", help="Name the package; a new id is a fresh case of the same report.")
 @stop_option
+@replay_option
 @project_options
 def resolve(
-    reports: tuple[str, ...], package_id: str | None, stop_after: str | None, given: Given, as_json: bool
+    reports: tuple[str, ...],
+    package_id: str | None,
+    stop_after: str | None,
+    replay_from: Path | None,
+    given: Given,
+    as_json: bool,
 ) -> int:
     """Resolve reports in the order given; each result is printed as soon as it is there."""
     from casebound.result import common_exit_status
 
     statuses = []
-    with given.open() as project:
+    with given.open(replay_from) as project:
         with redirect_stdout(sys.stderr):  # what a provider prints when it is made is no answer
             results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
         while (result := _next(project, results)) is not None:
@@ -69,10 +83,11 @@ def show(case: str, given: Given, as_json: bool) -> None:
 @click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
 @case_argument
 @stop_option
+@replay_option
 @project_options
-def resume(case: str, stop_after: str | None, given: Given, as_json: bool) -> int:
+def resume(case: str, stop_after: str | None, replay_from: Path | None, given: Given, as_json: bool) -> int:
     """Go on with one case and print its result."""
-    return _take_further(given, as_json, lambda project: project.resume(case, stop_after=stop_after))
+    return _take_further(given, as_json, lambda project: project.resume(case, stop_after=stop_after), replay_from)
 
 
 @click.command(
@@ -165,8 +180,10 @@ def demo(name: str | None, workspace: Path | None) -> int:
 # --- what these commands share ----------------------------------------------------------------------------------------
 
 
-def _take_further(given: Given, as_json: bool, take: Callable[[Project], Result]) -> int:
-    with given.open() as project:
+def _take_further(
+    given: Given, as_json: bool, take: Callable[[Project], Result], replay_from: Path | None = None
+) -> int:
+    with given.open(replay_from) as project:
         with progress() as project.on_step:
             result = take(project)
         _print_result(result, as_json, given.options)

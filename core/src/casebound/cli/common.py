@@ -38,6 +38,16 @@ def workspace_option(function: F) -> F:
     return click.option("--workspace", type=_FILE, help="The folder that holds the cases.")(function)
 
 
+def replay_option(function: F) -> F:
+    """Add `--replay-from`: argument `replay_from`, None where it is not given."""
+    return click.option(
+        "--replay-from",
+        type=_FILE,
+        metavar="FILE|PACKAGE",
+        help="Let the recorded replies of a file or a package answer; no model is asked.",
+    )(function)
+
+
 def format_option(function: F) -> F:
     """Add `--format text|json`: argument `as_json`."""
     return click.option(

@@ -31,11 +31,13 @@ class Given:
     workspace: Path | None
 
     @contextmanager
-    def open(self) -> Iterator[Project]:
-        """Open the project for one command."""
+    def open(self, replay_from: Path | None = None) -> Iterator[Project]:
+        """Open the project for one command; `replay_from` is what `--replay-from` named."""
         from casebound.api import Project
 
-        project = Project.open(self.project_config, llm_config=self.llm_config, workspace=self.workspace)
+        project = Project.open(
+            self.project_config, llm_config=self.llm_config, workspace=self.workspace, replay_from=replay_from
+        )
         try:
             yield project
         finally:

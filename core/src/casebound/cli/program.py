@@ -36,6 +36,8 @@ HOMES: dict[str, str] = {
     "revise": "casebound.cli.cases",
     "explain": "casebound.cli.cases",
     "verify": "casebound.cli.cases",
+    "record": "casebound.cli.replies",
+    "rehearse": "casebound.cli.replies",
     "demo": "casebound.cli.cases",
 }
 

@@ -22,7 +22,8 @@ class Provider(Protocol):
 
         Raises:
             ProviderError: nothing usable came back (`LLM_TIMEOUT`: the whole call took longer than
-                `request.timeout_s`; `LLM_UNAVAILABLE`: no connection, broken off, too large).
+                `request.timeout_s`; `LLM_UNAVAILABLE`: no connection, broken off, too large; `LLM_CALL_UNKNOWN`:
+                nobody can tell whether it was answered, as a replay says of such a call).
         """
         ...
 

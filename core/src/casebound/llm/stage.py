@@ -43,6 +43,7 @@ class Conversation:
     Attributes:
         provider: makes the provider of the answerer at a place on first use, so that a replay needs none.
         spend: called once before each request is sent; raises `BUDGET_REACHED` where nothing more may be.
+        allow: called with each request before it is frozen; raises where it may not be asked at all.
     """
 
     package: Package
@@ -54,6 +55,7 @@ class Conversation:
     provider: Callable[[int], Provider]
     clock: Clock
     spend: Callable[[], None]
+    allow: Callable[[ModelRequest], None] = lambda request: None
 
     @property
     def stage(self) -> str:
@@ -101,6 +103,7 @@ async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> None:
     talk.spend()
     feedback = _freeze_feedback(talk, log, course.attempts, number)
     request = derive_request(course, talk.protocol, talk.context, feedback, number)
+    talk.allow(request)
     digest = log.write_request(request)
     try:
         native = await provider.send(request)
@@ -216,7 +219,7 @@ def _decide(talk: Conversation, reply_digest: str, reply: ModelReply, digest: st
 
 def _failed(talk: Conversation, digest: str, native: NativeReply | None, error: ProviderError) -> Outcome:
     return Outcome(
-        kind="provider_error",
+        kind="unknown" if error.code == "LLM_CALL_UNKNOWN" else "provider_error",
         code=error.code,
         request=digest,
         native=None if native is None else digest_of(native.body),

@@ -191,6 +191,8 @@ def result_nodes(
         )
     if line.get("rejected"):
         children.append(_rejected_node(line["rejected"]))
+    if line.get("replayed"):
+        children.append(node("replies replayed from the recording  ", data(line["replayed"])))
     if advice := next_step(line, options):
         children.append(node("next  ", whole(advice)))
     if line["package"]:

@@ -63,6 +63,25 @@ def create_file(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
     return new
 
 
+def create_new_file(path: Path, data: bytes) -> None:
+    """Create a file outside every workspace, whole or not at all; one that is there is never touched.
+
+    Raises:
+        FileExistsError: something stands at `path`.
+        OSError: it cannot be written.
+    """
+    temporary = path.parent / f".casebound-{uuid.uuid4().hex}"
+    descriptor = os.open(temporary, _CREATE, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        os.link(temporary, path)  # exclusively
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def _link(temporary: str, below: int, name: str, folder: int) -> bool:
     try:
         os.link(temporary, name, src_dir_fd=below, dst_dir_fd=folder, follow_symlinks=False)

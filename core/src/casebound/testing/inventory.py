@@ -19,6 +19,7 @@ from casebound.clock import Clock
 from casebound.host import Host, build_host
 from casebound.installed import Installed
 from casebound.llm.provider import Provider
+from casebound.recording import open_replay
 from casebound.settings import load_settings
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace
@@ -201,15 +202,21 @@ class Inventory:
         clock: Clock | None = None,
         phases: bool = False,
         plugins: Sequence[Installed] = (),
+        replay_from: Path | None = None,
     ) -> Project:
-        """Open the project; `provider` answers every stage, or each stage has its own; None: what the settings name."""
+        """Open the project; `provider` answers every stage, or each stage has its own; None: what the settings name.
+
+        With `replay_from`, a recording or a package, its recorded replies answer instead.
+        """
         settings = load_settings(self.folder / "casebound.toml")
         host = self.host(phases=phases, plugins=plugins)
         providers = {} if provider is None else provider
         if not isinstance(providers, Mapping):
             providers = dict.fromkeys(CORE_STAGES, providers)
         workspace = Workspace(self.workspace)
-        return Project(settings, host, bind(settings, host), workspace, clock or self.clock, dict(providers))
+        bound = bind(settings, host)
+        replay = None if replay_from is None else open_replay(replay_from, bound)
+        return Project(settings, host, bound, workspace, clock or self.clock, dict(providers), replay=replay)
 
     def resolve(
         self,

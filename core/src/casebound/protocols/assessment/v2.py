@@ -37,8 +37,8 @@ Rules
 there are no rows. A similar or even equal name alone is not enough. Never guess: "ambiguous" is a good answer. A \
 search that is "truncated" can not be selected: rows that you do not see may match as well.
 3. No rows means: not in this catalog under this text. It never shows that a thing does not exist.
-4. "mention_texts" repeats the sources in which the term of the search stands. A row has "type", "id", "name", \
-"locale" where the catalog has one, and its other "columns"; "row" says where it was captured.
+4. "mentions" are the sources in which the term of the search stands; "mention_texts" repeats them. A row has \
+"type", "id", "name", "locale" where the catalog has one, and its other "columns"; "row" says where it was captured.
 5. Someone who gives or reports something is a thing of its own; it is not the missing or broken thing.
 6. "entity" holds "type" and "id" of the selected row, and is null otherwise. "role" is one of "roles": what part \
 the thing plays in the report, no claim about causes.
