@@ -69,7 +69,8 @@ def main() -> int:
             print(f"  replies: {', '.join(endings(Path(result.package or folder), stage)) or 'none'}")
             found = identities(result)
             right = "yes" if found == expected else f"no, {sorted(found) or 'nothing'}"
-            print(f"  the expected identities selected: {right}")
+            whose = " (by the rules: this stage selects none)" if stage == "interpretation" else ""
+            print(f"  the expected identities selected: {right}{whose}")
             print(f"  tokens: {dict(result.tokens or {})}")
             if result.package:
                 print(f"  verify: {casebound.verify(result.package).answer}, {result.package}", flush=True)
