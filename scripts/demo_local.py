@@ -1,8 +1,8 @@
 """Run the embedded demo three times, each time with another semantic stage on a small local model: `make demo-local`.
 
 The other stages stay with the offline rules. The model has 135 million parameters: its replies have the right shape
-where the server enforces it, and seldom the right content. What it got right is printed as it is; three invalid replies
-end in review, and that is an honest end.
+where the server enforces it, and in every run so far they did not end before the cap. What it got right is printed as it
+is; three invalid replies end in review, and that is an honest end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from casebound.result import Result
 sys.path.insert(0, str(Path(__file__).parent))
 from local_model import NAME, NoModel, running
 
-# At temperature 0 so small a model repeats itself up to the cap; with a seed, one build says the same at any other.
+# So small a model repeats itself up to the cap at any temperature that was tried; with a seed, one build does it alike.
 STAGES = ("plan", "assessment", "interpretation")
 SETTINGS = """\
 [llm]
