@@ -1,8 +1,8 @@
 """Run the embedded demo three times, each time with another semantic stage on a small local model: `make demo-local`.
 
 The other stages stay with the offline rules. The model has 135 million parameters: its replies have the right shape
-where the server enforces it, and in every run so far they did not end before the cap. What it got right is printed as it
-is; three invalid replies end in review, and that is an honest end.
+where the server enforces it, and in every run so far they did not end before the cap. What it got right is printed as
+it is; three invalid replies end in review, and that is an honest end.
 """
 
 from __future__ import annotations
