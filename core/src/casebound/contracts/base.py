@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
 
 from casebound.canonical import canonical_bytes
 from casebound.clock import format_time, parse_time
@@ -34,6 +35,14 @@ class Contract(BaseModel):
     def to_json(self) -> dict[str, object]:
         """Return the value as plain JSON data; keys that are None stay, so that a format always has all its keys."""
         return self.model_dump(mode="json")
+
+
+class CamelContract(Contract):
+    """A contract whose keys are written in camelCase; in Python they are the usual names."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_alias=True, validate_by_name=True, serialize_by_alias=True
+    )
 
 
 class Artifact(Contract):
