@@ -17,11 +17,16 @@ def measured_protocol(benchmark: Benchmark, host: Host) -> PromptProtocol:
     return protocol
 
 
+def context_of(given: CaseInput, protocol: PromptProtocol) -> dict[str, object]:
+    """Return the context that the protocol makes of an input: what a reply is judged against, too."""
+    return protocol.context(given.to_json())
+
+
 def prompt_of(given: CaseInput, protocol: PromptProtocol) -> Prompt:
     """Return the first request for an input: a benchmark asks once and corrects nothing."""
-    return protocol.request(given.to_json(), None)
+    return protocol.request(context_of(given, protocol), None)
 
 
 def response_schema_of(given: CaseInput, protocol: PromptProtocol) -> dict[str, object]:
     """Return the JSON Schema that a reply to this input must fit."""
-    return protocol.response_schema(given.to_json())
+    return protocol.response_schema(context_of(given, protocol))
