@@ -47,7 +47,7 @@ def create_file(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
     root = folders.root
     *way, name = path.split("/")
     try:
-        with folders.open((tmp,)) as below, _growing(below) as (temporary, descriptor):
+        with folders.open((tmp,)) as below, _growing(below, folders.file_mode) as (temporary, descriptor):
             view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]
@@ -135,9 +135,9 @@ def read_at(folder: int, name: str, shown: str) -> bytes:
 
 
 @contextmanager
-def _growing(folder: int) -> Iterator[tuple[str, int]]:
+def _growing(folder: int, mode: int) -> Iterator[tuple[str, int]]:
     """Yield name and descriptor of a new, locked file in the open `folder`; afterwards the name is gone."""
-    name, descriptor = _new_file(folder)
+    name, descriptor = _new_file(folder, mode)
     try:
         yield name, descriptor
     finally:
@@ -146,10 +146,10 @@ def _growing(folder: int) -> Iterator[tuple[str, int]]:
         os.close(descriptor)
 
 
-def _new_file(folder: int) -> tuple[str, int]:
+def _new_file(folder: int, mode: int) -> tuple[str, int]:
     while True:
         name = uuid.uuid4().hex
-        descriptor = os.open(name, _CREATE, 0o666, dir_fd=folder)
+        descriptor = os.open(name, _CREATE, mode, dir_fd=folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return name, descriptor
