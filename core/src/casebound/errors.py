@@ -250,6 +250,17 @@ register_codes(
             ),
             ("BENCH_CORPUS", "the corpus does not hold", "repair the place that is named, before anything is frozen"),
             (
+                "BENCH_IDENTITY",
+                "what a measurement must bind cannot be bound, or is not what was bound",
+                "put the named part right, or prepare a new bundle; receipts and captures of another identity do not count",
+            ),
+            (
+                "BENCH_OUTPUT",
+                "the bundle cannot be written there",
+                "name a new folder by its absolute path, outside the repository, in a folder that exists",
+            ),
+            ("BENCH_BUNDLE", "the bundle does not hold", "restore it from a copy, or prepare a new one"),
+            (
                 "BENCH_CAPTURES",
                 "the captures do not hold, or belong to something else",
                 "name the captures of this measurement as they were written",
@@ -263,11 +274,6 @@ register_codes(
                 "BENCH_REVIEW",
                 "a review of an output does not hold",
                 "let its reviewer correct the place that is named; `bench review` writes new forms",
-            ),
-            (
-                "BENCH_IDENTITY",
-                "what a measurement must bind cannot be bound, or is not what was bound",
-                "put the named part right, or prepare a new bundle; receipts and captures of another identity do not count",
             ),
         ),
         *_rows(

@@ -188,7 +188,8 @@ def _open(path: Path) -> Iterator[BinaryIO]:
         descriptor = os.open(path, _READ)
     except OSError as exc:
         raise SettingsError("BENCH_FILE", path=str(path), found=os.strerror(exc.errno or 0)) from exc
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise SettingsError("BENCH_FILE", path=str(path), found="no regular file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SettingsError("BENCH_FILE", path=str(path), found="no regular file")
         yield file

@@ -23,14 +23,19 @@ def read_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     """
     try:
         descriptor = os.open(path, _READ)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise _refusal(path, "no regular file")
+    except ValueError as exc:
+        raise _refusal(path, "no path that a system takes") from exc
+    except OSError as exc:
+        raise _refusal(path, os.strerror(exc.errno or 0)) from exc
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _refusal(path, "no regular file")
+        with open(descriptor, "rb", closefd=False) as file:
             data = file.read(most_bytes + 1)
-    except (OSError, ValueError) as exc:
-        number = exc.errno if isinstance(exc, OSError) else None
-        raise _refusal(path, os.strerror(number) if number else "no path that a system takes") from exc
+    except OSError as exc:
+        raise _refusal(path, os.strerror(exc.errno or 0)) from exc
+    finally:
+        os.close(descriptor)
     if len(data) > most_bytes:
         raise _refusal(path, f"more than {most_bytes} bytes")
     return data

@@ -9,11 +9,14 @@ from __future__ import annotations
 import platform
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from casebound.bench.corpus import CorpusFile
+from casebound.bench.instrument import Instrument
+from casebound.bench.prompt import prompt_of, response_schema_of
 from casebound.bench.trees import declaration_of, digest_file, digest_tree, installed_tree
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.bench_identity import (
@@ -25,8 +28,8 @@ from casebound.contracts.bench_identity import (
     MeasurementIdentity,
     Tree,
 )
+from casebound.contracts.benchmark import Corpus
 from casebound.errors import PluginError, SettingsError
-from casebound.host import Host
 from casebound.loading import DISTRIBUTION
 from casebound.specs import Benchmark, PromptProtocol
 
@@ -37,7 +40,11 @@ KIT = (
     "casebound.bench",
     "casebound.canonical",
     "casebound.contracts.base",
+    "casebound.contracts.bench_captures",
+    "casebound.contracts.bench_checks",
     "casebound.contracts.bench_identity",
+    "casebound.contracts.bench_receipts",
+    "casebound.contracts.bench_review",
     "casebound.contracts.benchmark",
     "casebound.llm.judge",
     "casebound.strict_json",
@@ -45,77 +52,72 @@ KIT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """What is measured: a protocol's system text and response schema, the same for every case."""
+class Governed:
+    """What is governed: the protocol's system text as UTF-8, and its response schema as canonical JSON."""
 
-    protocol: PromptProtocol
     system: bytes
     response_schema: bytes
 
 
-def derive_subject(protocol: PromptProtocol, inputs: Sequence[Mapping[str, object]]) -> Subject:
+def derive_governed(instrument: Instrument, corpus: Corpus) -> Governed:
     """Return what the protocol asks of every case.
 
     Raises:
         PluginError: system text or schema depend on the case (`PLUGIN_OFFER`): then no single digest binds them.
     """
+    protocol = instrument.protocol
     found = {
-        (protocol.request(each, None).system.encode(), canonical_bytes(protocol.response_schema(each)))
-        for each in inputs
+        (
+            prompt_of(case.input, protocol).system.encode(),
+            canonical_bytes(response_schema_of(case.input, protocol)),
+        )
+        for case in corpus.cases
     }
     if len(found) != 1:
         raise PluginError(
             "PLUGIN_OFFER",
             where=f"protocol {protocol.stage}/{protocol.version}",
-            found=f"{len(found)} pairs of system text and response schema over {len(inputs)} cases",
+            found=f"{len(found)} pairs of system text and response schema over {len(corpus.cases)} cases",
             expected="one pair, whatever the case",
         )
-    return Subject(protocol, *found.pop())
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """The files of a benchmark, as raw bytes: the corpus, and each language's guide."""
-
-    corpus: bytes
-    guides: Mapping[str, bytes]
+    return Governed(*found.pop())
 
 
 def measure_identity(
-    benchmark: Benchmark, host: Host, subject: Subject, material: Material, *, constraints: Path | None = None
+    instrument: Instrument, corpus: CorpusFile, governed: Governed, *, constraints: Path | None = None
 ) -> MeasurementIdentity:
     """Return the identity of a measurement with what is installed here.
 
     Args:
-        benchmark: what measures.
-        host: knows who offers what takes part.
-        subject: what is measured.
-        material: the benchmark's files.
+        instrument: the benchmark, with the host that knows who offers what takes part.
+        corpus: as it was read.
+        governed: what the protocol asks of every case.
         constraints: the file that pins dependencies, where there is one.
 
     Raises:
         SettingsError: something that must be bound cannot be, or the benchmark asks for another scope of its trees
             (`BENCH_IDENTITY`).
     """
-    _refuse_other_scope(benchmark)
-    production = taking_part(benchmark, host, subject.protocol)
-    declared = [*production, *_owners(host, benchmark)]
+    spec = instrument.spec
+    _refuse_other_scope(spec)
+    production = taking_part(instrument)
+    own = instrument.host.distribution_of("benchmarks", spec.name).distribution
     return MeasurementIdentity(
-        benchmark=benchmark.name,
-        measurement_version=benchmark.versions.measurement,
-        corpus_version=benchmark.versions.corpus,
-        guide_version=benchmark.versions.guide,
-        checker_version=benchmark.versions.checker,
-        capture_format=benchmark.versions.captures,
+        benchmark=spec.name,
+        measurement_version=spec.versions.measurement,
+        corpus_version=spec.versions.corpus,
+        guide_version=spec.versions.guide,
+        checker_version=spec.versions.checker,
+        capture_format=spec.versions.captures,
         scope=TREE_SCOPE,
-        corpus=digest_of(material.corpus),
-        guides={language: digest_of(data) for language, data in material.guides.items()},
-        checker=checker_tree(benchmark.components),
+        corpus=corpus.digest,
+        guides={language: digest_of(guide.data) for language, guide in instrument.guides.items()},
+        checker=checker_tree(spec.components),
         production=installed_trees(production),
         validators=installed_trees(VALIDATORS),
-        declarations=declarations(declared, constraints),
+        declarations=declarations((*production, own), constraints),
         language=interpreter(),
-        prompt=_prompt(subject),
+        prompt=govern(instrument.protocol, governed),
     )
 
 
@@ -144,17 +146,13 @@ def _refuse_other_scope(benchmark: Benchmark) -> None:
 # --- which distributions --------------------------------------------------------------------------------------------
 
 
-def taking_part(benchmark: Benchmark, host: Host, protocol: PromptProtocol) -> tuple[str, ...]:
-    """Return the production distributions: core, and those that offer the protocol and its rules, sorted."""
-    stage = protocol.stage
-    offers: list[tuple[str, object]] = [("protocols", (stage, benchmark.protocol_version))]
-    offers += [("validators", (stage, rule.code, rule.revision)) for rule in protocol.rules]
+def taking_part(instrument: Instrument) -> tuple[str, ...]:
+    """Return the production distributions: core, then those that offer the protocol and its rules, sorted."""
+    spec, host, stage = instrument.spec, instrument.host, instrument.spec.stage
+    offers: list[tuple[str, object]] = [("protocols", (stage, spec.protocol_version))]
+    offers += [("validators", (stage, rule.code, rule.revision)) for rule in instrument.protocol.rules]
     others = {host.distribution_of(kind, name).distribution for kind, name in offers}
     return (DISTRIBUTION, *sorted(others - {DISTRIBUTION}))
-
-
-def _owners(host: Host, benchmark: Benchmark) -> tuple[str, ...]:
-    return (host.distribution_of("benchmarks", benchmark.name).distribution,)
 
 
 def installed_trees(names: Iterable[str], folders: Iterable[str] | None = None) -> tuple[InstalledTree, ...]:
@@ -228,13 +226,13 @@ def shared_library() -> Path | None:
     raise SettingsError("BENCH_IDENTITY", where="the interpreter", found=f"no file of its library {named}")
 
 
-def _prompt(subject: Subject) -> GovernedPrompt:
-    protocol = subject.protocol
+def govern(protocol: PromptProtocol, governed: Governed) -> GovernedPrompt:
+    """Return what binds a prompt: its published names, and the digests of its texts."""
     return GovernedPrompt(
         stage=protocol.stage,
         version=protocol.version,
         prompt_id=protocol.prompt_id,
-        system=digest_of(subject.system),
+        system=digest_of(governed.system),
         response_contract=protocol.response_contract,
-        response_schema=digest_of(subject.response_schema),
+        response_schema=digest_of(governed.response_schema),
     )

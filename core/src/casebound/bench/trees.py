@@ -5,20 +5,24 @@ Rules (scope `casebound-entity-measurement-runtime/v2`):
 - The order in which a folder lists its files, times, permissions and the place of the tree do not count.
 - Left out: `__pycache__` and `*.pyc`, which the interpreter writes; nothing else of an import package. Of a
   `.dist-info`: `RECORD`, `INSTALLER`, `REQUESTED`, `direct_url.json`, `uv_cache.json` and `WHEEL`, which say how, from
-  where and by which tool it was installed; of what an installer puts elsewhere: scripts, whose first line is a path.
+  where and by which tool it was installed. Of what an installer puts elsewhere: scripts, whose first line is a path,
+  and the `.pth` files and finders of an editable install, which hold the path of its source.
 - A link to a file counts as the file (some installers link); a link to a folder, a pipe, or a name that is no Unicode
   is refused: what cannot be bound may not be there.
 """
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from casebound.canonical import RunningDigest, canonical_bytes, digest_of
 from casebound.contracts.bench_identity import TREE_SCOPE, Declaration, InstalledTree, Tree
@@ -29,6 +33,7 @@ from casebound.text import compose
 LEFT_OUT_FOLDERS = ("__pycache__",)
 LEFT_OUT_SUFFIXES = (".pyc",)
 LEFT_OUT_OF_METADATA = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "WHEEL")
+EDITABLE = ("__editable__", "_editable_impl_")  # how builders name what leads to the source
 _CHUNK = 1 << 20
 
 
@@ -128,54 +133,47 @@ def installed_tree(name: str, folders: Iterable[str] | None = None) -> Installed
 
 def declaration_of(name: str, folders: Iterable[str] | None = None) -> Declaration:
     """Return the digest of a distribution's `METADATA`. Raises as `installed_tree`."""
-    found = find_distribution(name, folders)
-    place = next((path for listed, path in _metadata(found) if listed.endswith("/METADATA")), None)
-    if place is None:
-        raise SettingsError("BENCH_IDENTITY", where=f"distribution {name}", found="no METADATA")
-    return Declaration(name=f"{name} METADATA", digest=digest_file(place)[0])
+    metadata = _metadata_folder(find_distribution(name, folders)) / "METADATA"
+    return Declaration(name=f"{name} METADATA", digest=digest_file(metadata)[0])
 
 
 def find_distribution(name: str, folders: Iterable[str] | None = None) -> Distribution:
     """Return the distribution `name` that an import would use. Raises `SettingsError` (`BENCH_IDENTITY`)."""
-    if folders is None:
-        try:
-            return distribution(name)
-        except PackageNotFoundError as exc:
-            raise _missing(name) from exc
-    found = next(iter(Distribution.discover(name=name, path=list(folders))), None)
-    if found is None:
-        raise _missing(name)
+    places = sys.path if folders is None else list(folders)
+    found = next(iter(Distribution.discover(name=name, path=places)), None)
+    if found is None or found.read_text("METADATA") is None:
+        raise SettingsError("BENCH_IDENTITY", where=f"distribution {name}", found="it is not installed")
     return found
-
-
-def _missing(name: str) -> SettingsError:
-    return SettingsError("BENCH_IDENTITY", where=f"distribution {name}", found="it is not installed")
-
-
-def _listed(found: Distribution) -> list[PurePosixPath]:
-    return [PurePosixPath(str(path)) for path in found.files or ()]
 
 
 def _packages(found: Distribution) -> Iterator[tuple[str, Path]]:
     """Yield the top-level packages and modules, each by its name: as `RECORD` lists them, else where `.pth` points."""
-    listed = _listed(found)
-    tops = {path.parts[0] for path in listed if path.parts[0] != ".." and not _is_metadata(path.parts[0])}
-    links = {top for top in tops if top.endswith(".pth")}
-    modules = sorted(top for top in tops - links if top not in LEFT_OUT_FOLDERS)
+    tops = sorted({path.partition("/")[0] for path in _recorded(found)})
+    modules = [top for top in tops if _is_module(top)]
+    links = [Path(str(found.locate_file(top))) for top in tops if top.endswith(".pth")]
+    places = [place for link in links for place in _linked_folders(link)]
     if modules:
         for module in modules:
             yield module, Path(str(found.locate_file(module)))
-        return
-    places = [place for link in sorted(links) for place in _linked_folders(Path(str(found.locate_file(link))))]
-    if places:
+    elif places:
         for place in places:
             yield from _modules_in(place)
-    else:  # an editable install that hooks the import system
+    else:  # an editable install that hooks the import system, or one without a `RECORD`
         yield from _named_modules(found)
 
 
-def _is_metadata(top: str) -> bool:
-    return top.endswith((".dist-info", ".data"))
+def _recorded(found: Distribution) -> list[str]:
+    """Return the paths of `RECORD`, of those too that are gone (`Distribution.files` may pass over them)."""
+    try:
+        return [row[0] for row in csv.reader((found.read_text("RECORD") or "").splitlines()) if row]
+    except (csv.Error, UnicodeDecodeError) as exc:
+        where = f"distribution {found.name}"
+        raise SettingsError("BENCH_IDENTITY", where=where, found="a RECORD that is no table") from exc
+
+
+def _is_module(top: str) -> bool:
+    apart = top in ("..", *LEFT_OUT_FOLDERS) or top.endswith((".dist-info", ".data", ".pth"))
+    return not apart and not top.startswith(EDITABLE)
 
 
 def _linked_folders(link: Path) -> list[Path]:
@@ -204,7 +202,19 @@ def _named_modules(found: Distribution) -> Iterator[tuple[str, Path]]:
 
 def _metadata(found: Distribution) -> Iterator[tuple[str, Path]]:
     """Yield the files of the `.dist-info` that say what was installed, not how."""
-    for path in _listed(found):
-        inner = path.parts[1:]
-        if path.parts[0].endswith(".dist-info") and inner and inner[0] not in LEFT_OUT_OF_METADATA:
-            yield str(path), Path(str(found.locate_file(str(path))))
+    folder = _metadata_folder(found)
+    for path in sorted(folder.iterdir()):
+        if path.name not in LEFT_OUT_OF_METADATA:
+            yield f"{folder.name}/{path.name}", path
+
+
+def _metadata_folder(found: Distribution) -> Path:
+    name = _normalized(found.name)
+    for folder in sorted(Path(str(found.locate_file(""))).glob("*.dist-info")):
+        if _normalized(folder.name.partition("-")[0]) == name:
+            return folder
+    raise SettingsError("BENCH_IDENTITY", where=f"distribution {found.name}", found="no folder of its metadata")
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Literal
 
 from casebound.contracts.base import Artifact, CamelContract, Digest
+from casebound.contracts.bench_receipts import Readiness
 
 Scope = Literal["casebound-entity-measurement-runtime/v2"]
 TREE_SCOPE: Scope = "casebound-entity-measurement-runtime/v2"
@@ -130,7 +131,8 @@ class BundleManifest(CamelContract, Artifact):
     Attributes:
         measurement_id: the digest of `identity`.
         cases: in the order of the corpus.
-        exploratory_ready, gold_ready, author_review, independent_review: as the receipts in the bundle make them.
+        readiness: as the receipts in the bundle make it.
+        captures: digest of the captures that were checked when the bundle was prepared; None: no output was seen.
         files: every other file of the bundle, sorted by path.
         limitations: what this measurement does not establish, in words.
     """
@@ -140,9 +142,7 @@ class BundleManifest(CamelContract, Artifact):
     measurement_id: Digest
     identity: MeasurementIdentity
     cases: tuple[BundledCase, ...]
-    author_review: str
-    independent_review: str
-    exploratory_ready: bool
-    gold_ready: bool
+    readiness: Readiness
+    captures: Digest | None
     files: tuple[BundledFile, ...]
     limitations: tuple[str, ...]

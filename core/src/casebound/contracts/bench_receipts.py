@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import StringConstraints
+from pydantic import BeforeValidator, StringConstraints
 
 from casebound.contracts.base import Artifact, CamelContract, Digest, SafeName, Time
 
 Words = Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=r"\S")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"\S")]
+
+
+def _true(value: object) -> object:
+    if value is not True:  # 1 equals it, and attests nothing
+        raise ValueError("only true states this")
+    return value
+
+
+Attested = Annotated[Literal[True], BeforeValidator(_true)]
 
 
 class Decision(CamelContract):
@@ -47,7 +56,7 @@ class AuthorReview(CamelContract, Artifact):
     measurement_id: Digest
     reviewer: Name
     reviewed_at: Time
-    reviewed_before_outputs: Literal[True]
+    reviewed_before_outputs: Attested
     decisions: tuple[Decision, ...]
 
 
@@ -61,8 +70,8 @@ class IndependentReview(CamelContract, Artifact):
     review_kind: Literal["independent-human"]
     reviewer: Name
     reviewed_at: Time
-    reviewed_before_outputs: Literal[True]
-    independence_attestation: Literal[True]
+    reviewed_before_outputs: Attested
+    independence_attestation: Attested
     decisions: tuple[Decision, ...]
     disputes: tuple[Dispute, ...]
 

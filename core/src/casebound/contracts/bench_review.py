@@ -9,14 +9,17 @@ from __future__ import annotations
 from typing import Literal
 
 from casebound.contracts.base import Artifact, CamelContract, Digest, SafeName, Time
-from casebound.contracts.bench_receipts import Name, Words
+from casebound.contracts.bench_checks import CheckSummary
+from casebound.contracts.bench_receipts import Attested, Name, Readiness, Words
 
 Verdict = Literal["holds", "issue"]
+Standing = Literal["strictly_accepted", "exploratory", "not_ready"]
 
 
 class AspectReview(CamelContract):
-    """One of the six questions about a rationale, against the selected mentions."""
+    """One of the six questions about a rationale, against the selected evidence; an issue has a note."""
 
+    question: str
     verdict: Verdict | None
     note: Words | None
 
@@ -31,16 +34,7 @@ class SemanticCheckReview(CamelContract):
 
 
 class Aspects(CamelContract):
-    """The six questions.
-
-    Attributes:
-        side: each statement is about the right side.
-        scope: the scope of its source is kept.
-        level: of reference (a kind of thing, one instance, one version).
-        evidence: it rests on evidence of identity that was selected.
-        unknowns: what stays open is said.
-        invention: nothing is invented.
-    """
+    """The six questions, by the aspect of a frozen check."""
 
     side: AspectReview
     scope: AspectReview
@@ -49,6 +43,10 @@ class Aspects(CamelContract):
     unknowns: AspectReview
     invention: AspectReview
 
+    def all(self) -> tuple[AspectReview, ...]:
+        """Return all six."""
+        return (self.side, self.scope, self.level, self.evidence, self.unknowns, self.invention)
+
 
 class OutputReview(CamelContract, Artifact):
     """A form: what a person finds in one admitted output.
@@ -56,6 +54,7 @@ class OutputReview(CamelContract, Artifact):
     Attributes:
         captures: digest of `captures.json`.
         case_id, repeat: the slot.
+        assessment: what the output says, as the checker read it.
         output: digest of the output's text as UTF-8.
         output_text: the text, as the reviewer reads it.
         review_kind, reviewer, reviewed_at, independence_attestation: the person's own words.
@@ -69,12 +68,13 @@ class OutputReview(CamelContract, Artifact):
     captures: Digest
     case_id: SafeName
     repeat: int
+    assessment: str
     output: Digest
     output_text: str
     review_kind: Literal["independent-human"] | None
     reviewer: Name | None
     reviewed_at: Time | None
-    independence_attestation: Literal[True] | None
+    independence_attestation: Attested | None
     aspects: Aspects
     checks: tuple[SemanticCheckReview, ...]
     annotation_dispute: Words | None
@@ -100,13 +100,20 @@ class Acceptance(CamelContract, Artifact):
     Attributes:
         accepted: every condition holds.
         standing: `strictly_accepted`; else `exploratory` where the author's review permits that, else `not_ready`.
+        readiness: what the receipts permit, beside and apart from everything else.
+        checks: the counts, exactly as `bench check` gives them; no review changes one.
         limitations: what even an accepted run does not establish, and each dispute about a reference.
     """
 
     format: Literal["casebound-bench-acceptance/v1"] = "casebound-bench-acceptance/v1"
-    measurement_id: Digest
-    captures: Digest
     conditions: tuple[AcceptanceCondition, ...]
     accepted: bool
-    standing: Literal["strictly_accepted", "exploratory", "not_ready"]
+    standing: Standing
+    readiness: Readiness
+    checks: CheckSummary
     limitations: tuple[str, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """0 where the run is accepted."""
+        return 0 if self.accepted else 1
