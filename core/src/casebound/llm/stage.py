@@ -23,7 +23,7 @@ from casebound.llm.judge import judge
 from casebound.llm.provider import Provider
 from casebound.specs import PromptProtocol, Validator
 from casebound.store.events import EventLog
-from casebound.store.layout import Revision
+from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 from casebound.strict_json import parse_json
 
@@ -41,13 +41,15 @@ class Conversation:
     """Everything that one stage of one case needs.
 
     Attributes:
+        revision: where its files lie.
         provider: makes the provider of the answerer at a place on first use, so that a replay needs none.
         spend: called once before each request is sent; raises `BUDGET_REACHED` where nothing more may be.
         allow: called with each request before it is frozen; raises where it may not be asked at all.
+        exhausted: the code of a review, once too many replies were invalid; None: core's for the stage.
     """
 
     package: Package
-    revision: Revision
+    revision: ConversationPaths
     policy: StagePolicy
     protocol: PromptProtocol
     rules: Sequence[Validator]
@@ -56,6 +58,7 @@ class Conversation:
     clock: Clock
     spend: Callable[[], None]
     allow: Callable[[ModelRequest], None] = lambda request: None
+    exhausted: str | None = None
 
     @property
     def stage(self) -> str:
@@ -242,7 +245,7 @@ def _must_wait(talk: Conversation, course: Course) -> bool:
     """Record an event and tell True where the policy allows no further attempt now."""
     outcomes = [attempt.outcome for attempt in course.attempts if attempt.outcome]
     if sum(outcome.kind == "invalid" for outcome in outcomes) >= talk.policy.max_invalid_responses:
-        _record(talk, course, "review", EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), None)
+        _record(talk, course, "review", talk.exhausted or EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), None)
         return True
     if course.next.follows == "ask":
         return False

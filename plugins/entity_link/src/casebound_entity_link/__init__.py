@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from casebound.hookspecs import hookimpl
-from casebound.specs import PromptProtocol, RuleSet, Validator
+from casebound.specs import Command, PromptProtocol, RuleSet, Validator
 
 from casebound_entity_link.codes import register
 
@@ -30,3 +30,9 @@ def casebound_validators() -> list[Validator]:
 def casebound_rules() -> list[RuleSet]:
     """Offer answers for stage `entity_link`, so that a provider without a model can answer it."""
     return [RuleSet("entity_link", answer=f"{__name__}.answer:answer")]
+
+
+@hookimpl
+def casebound_commands() -> list[Command]:
+    """Offer `casebound link`."""
+    return [Command("link", "Entity links: propose, list, show, decide, status, verify.", group=f"{__name__}.cli:link")]
