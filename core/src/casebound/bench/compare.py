@@ -12,17 +12,19 @@ Rules:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from casebound.bench.captures import CaptureFile
 from casebound.bench.checks import check_captures, rate
+from casebound.bench.identity import differing_parts
 from casebound.bench.intervals import can_compute, exact_interval
 from casebound.bench.subject import Subject
 from casebound.bench.wording import (
     COMPLETE_REQUESTS,
     EXACT_INTERVALS,
+    INCOMPLETE_RUN,
     INTERVALS_NEED_LIBRARY,
     OF_COMPARISONS,
     REPEATS_ARE_DEPENDENT,
@@ -35,6 +37,7 @@ from casebound.contracts.bench_compare import (
     ComparedSlot,
     Comparison,
     Share,
+    ShareName,
     SlotSide,
 )
 from casebound.contracts.bench_identity import MeasurementIdentity
@@ -96,7 +99,8 @@ def compare(a: Run, b: Run, *, complete_requests: bool = False) -> Comparison:
     """Return the two runs side by side.
 
     Args:
-        a, b: two runs that hold, each by itself.
+        a: a run that holds by itself.
+        b: another one.
         complete_requests: prompt, schema, output mode and installation may differ; the report then says so.
 
     Raises:
@@ -104,7 +108,7 @@ def compare(a: Run, b: Run, *, complete_requests: bool = False) -> Comparison:
     """
     refuse_unequal(a, b, complete_requests=complete_requests)
     requests = request_differences(a, b)
-    head = a.captures.head
+    head, method = a.captures.head, _interval_method(a.summary, b.summary)
     return Comparison(
         kind="complete_requests" if requests else "one_measurement",
         differs=(*requests, *_other_differences(a, b)),
@@ -114,9 +118,9 @@ def compare(a: Run, b: Run, *, complete_requests: bool = False) -> Comparison:
         a=_described(a),
         b=_described(b),
         slots=tuple(_slot(key, a, b) for key in _keys(a)),
-        shares=_shares(a.summary, b.summary),
+        shares=_shares(a.summary, b.summary, intervals=method == EXACT_INTERVALS),
         agreement=_agreement(a, b),
-        interval_method=_interval_method(head.repeats),
+        interval_method=method,
         limitations=(*((COMPLETE_REQUESTS,) if requests else ()), *OF_COMPARISONS, *_limitations(a, b)),
     )
 
@@ -124,33 +128,37 @@ def compare(a: Run, b: Run, *, complete_requests: bool = False) -> Comparison:
 # --- what may stand side by side ------------------------------------------------------------------------------------
 
 
+def refuse_unequal_identities(a: MeasurementIdentity, b: MeasurementIdentity, *, names: tuple[str, ...]) -> None:
+    """Refuse two measurements that are not of one corpus, guide, checker and scope.
+
+    Raises:
+        SettingsError: `BENCH_COMPARE`, with the parts that differ.
+    """
+    frozen = [part for part in differing_parts(a, b) if part not in OF_REQUESTS]
+    if frozen:
+        raise _refusal(names, frozen, "results of two measurements are not compared, and nothing is scored again")
+
+
 def refuse_unequal(a: Run, b: Run, *, complete_requests: bool) -> None:
     """Refuse two runs of which something differs that may not. Raises `SettingsError` (`BENCH_COMPARE`)."""
-    frozen = [part for part in _identity_differences(a, b) if part not in OF_REQUESTS]
-    if frozen:
-        hint = "results of two measurements are not compared, and nothing is scored again"
-        raise _refusal(a, b, frozen, hint)
+    names = a.name, b.name
+    refuse_unequal_identities(a.identity, b.identity, names=names)
     heads = [_ALIASES[name] for name in OF_HEADS if getattr(a.captures.head, name) != getattr(b.captures.head, name)]
     if heads:
-        raise _refusal(a, b, heads, "compare runs of the same split, cases and repeats: both plans were frozen before")
+        raise _refusal(names, heads, "compare runs of the same split, cases and repeats: both plans were frozen before")
     requests = request_differences(a, b)
     if requests and not complete_requests:
         hint = "--complete-requests compares them as complete requests, which isolates no effect"
-        raise _refusal(a, b, requests, hint)
+        raise _refusal(names, requests, hint)
 
 
 def request_differences(a: Run, b: Run) -> tuple[str, ...]:
     """Return in what the requests differ beside who answers: parts of the identities, the output mode, and bounds."""
-    found = [part for part in _identity_differences(a, b) if part in OF_REQUESTS]
+    found = [part for part in differing_parts(a.identity, b.identity) if part in OF_REQUESTS]
     if a.captures.head.response_format != b.captures.head.response_format:
         found.append("responseFormat")
     shared = a.bounds.keys() & b.bounds.keys()
     return (*found, *sorted(name for name in shared if a.bounds[name] != b.bounds[name]))
-
-
-def _identity_differences(a: Run, b: Run) -> tuple[str, ...]:
-    left, right = a.identity.to_json(), b.identity.to_json()
-    return tuple(sorted((key for key in left if left[key] != right[key]), key=lambda key: (key != "scope", key)))
 
 
 def _other_differences(a: Run, b: Run) -> tuple[str, ...]:
@@ -159,8 +167,8 @@ def _other_differences(a: Run, b: Run) -> tuple[str, ...]:
     return tuple(name for name in names if getattr(heads[0], name) != getattr(heads[1], name))
 
 
-def _refusal(a: Run, b: Run, parts: list[str] | tuple[str, ...], hint: str) -> SettingsError:
-    return SettingsError(CODE, where=f"{a.name} and {b.name}", found=f"they differ in {', '.join(parts)}", hint=hint)
+def _refusal(names: Sequence[str], parts: Sequence[str], hint: str) -> SettingsError:
+    return SettingsError(CODE, where=" and ".join(names), found=f"they differ in {', '.join(parts)}", hint=hint)
 
 
 # --- what stands there ----------------------------------------------------------------------------------------------
@@ -205,34 +213,35 @@ def _side(slot: CheckedSlot) -> SlotSide:
     )
 
 
-def _shares(a: CheckSummary, b: CheckSummary) -> tuple[ComparedShare, ...]:
-    counted = zip(_counted(a), _counted(b), strict=True)
+def _shares(a: CheckSummary, b: CheckSummary, *, intervals: bool) -> tuple[ComparedShare, ...]:
+    left, right = _counted(a), _counted(b)
     return tuple(
-        ComparedShare(name=name, a=_share(*left, a.repeats), b=_share(*right, b.repeats))  # type: ignore[arg-type]  # names of the table below
-        for (name, *left), (_, *right) in counted
+        ComparedShare(name=name, a=_share(*left[name], intervals), b=_share(*right[name], intervals)) for name in left
     )
 
 
-def _counted(summary: CheckSummary) -> tuple[tuple[str, int, int], ...]:
-    """Return name, count and denominator of each share; the denominators are those of the checker's rates."""
+def _counted(summary: CheckSummary) -> dict[ShareName, tuple[int, int]]:
+    """Return counts with their denominators, which are those of the checker's rates."""
     parsed = summary.output_count - summary.parse_failures
-    return (
-        ("recorded", summary.recorded, summary.planned),
-        ("parseFailures", summary.parse_failures, summary.output_count),
-        ("structureRejections", summary.schema_rejections, parsed),
-        ("admitted", summary.admitted, summary.planned),
-        ("authorReferenceMatches", summary.author_reference_matches, summary.author_reference_compared),
-    )
+    return {
+        "parseFailures": (summary.parse_failures, summary.output_count),
+        "structureRejections": (summary.schema_rejections, parsed),
+        "admitted": (summary.admitted, summary.planned),
+        "authorReferenceMatches": (summary.author_reference_matches, summary.author_reference_compared),
+    }
 
 
-def _share(count: int, of: int, repeats: int) -> Share:
-    interval = exact_interval(count, of) if repeats == 1 else None
+def _share(count: int, of: int, intervals: bool) -> Share:
+    interval = exact_interval(count, of) if intervals else None
     return Share(count=count, of=of, rate=rate(count, of), interval=interval)
 
 
-def _interval_method(repeats: int) -> str:
-    if repeats > 1:
+def _interval_method(a: CheckSummary, b: CheckSummary) -> str:
+    """Return how intervals are made, or the first reason why there are none."""
+    if a.repeats > 1:
         return REPEATS_ARE_DEPENDENT
+    if a.unattempted or b.unattempted:
+        return INCOMPLETE_RUN
     return EXACT_INTERVALS if can_compute() else INTERVALS_NEED_LIBRARY
 
 

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 CONFIDENCE = "0.95"
 _PLACES = 4
+_UNITS = 10_000
 
 
 def can_compute() -> bool:
@@ -30,20 +31,20 @@ def exact_interval(part: int, whole: int) -> tuple[str, str] | None:
         return None
     # The lower limit is the mirror image of the upper limit of the opposite count.
     upper = _upper_limit(part, whole)
-    lower = 10**_PLACES - _upper_limit(whole - part, whole)
+    lower = _UNITS - _upper_limit(whole - part, whole)
     return _decimal(lower), _decimal(upper)
 
 
 def _upper_limit(part: int, whole: int) -> int:
     """Return the smallest p, in units of the last place, under which `part` or fewer is at most 2.5 % likely; or 1."""
-    from flint import arb, fmpq
+    from flint import arb, fmpq  # heavy, and optional
 
     tail = fmpq(1, 40)
-    low, high = 0, 10**_PLACES
+    low, high = 0, _UNITS
     while part < whole and high - low > 1:
         middle = (low + high) // 2
         # I_p(part + 1, whole - part) is the chance of more than `part`.
-        more = arb(fmpq(middle, 10**_PLACES)).beta_lower(part + 1, whole - part, regularized=True)
+        more = arb(fmpq(middle, _UNITS)).beta_lower(part + 1, whole - part, regularized=True)
         if 1 - more <= arb(tail):
             high = middle
         else:
@@ -52,5 +53,5 @@ def _upper_limit(part: int, whole: int) -> int:
 
 
 def _decimal(units: int) -> str:
-    whole, rest = divmod(units, 10**_PLACES)
+    whole, rest = divmod(units, _UNITS)
     return f"{whole}.{rest:0{_PLACES}d}"

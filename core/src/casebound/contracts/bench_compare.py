@@ -10,6 +10,8 @@ from casebound.contracts.base import Artifact, CamelContract, Digest, SafeName, 
 from casebound.contracts.bench_checks import CheckSummary, SlotState
 from casebound.contracts.model_call import ResponseFormat
 
+ShareName = Literal["parseFailures", "structureRejections", "admitted", "authorReferenceMatches"]
+
 
 class ComparedRun(CamelContract):
     """One of the two runs: what was asked, and the checker's sums.
@@ -54,8 +56,7 @@ class Share(CamelContract):
     Attributes:
         of: the denominator; both stand here because a rate without them says nothing.
         rate: null where there is nothing that it could be a rate of.
-        interval: lower and upper limit; null where a rate is, where repeats make slots dependent, or where the library
-            is not installed.
+        interval: lower and upper limit; null where the comparison's `interval_method` says why there is none.
     """
 
     count: int
@@ -67,7 +68,7 @@ class Share(CamelContract):
 class ComparedShare(CamelContract):
     """One share in both runs."""
 
-    name: Literal["recorded", "parseFailures", "structureRejections", "admitted", "authorReferenceMatches"]
+    name: ShareName
     a: Share
     b: Share
 

@@ -55,12 +55,13 @@ class Executor(CamelContract):
 
     Attributes:
         offered_by: the distribution that brings the provider, with the digest of its files.
-        settings: the provider's own, validated; they name where a secret is found and hold none.
+        settings: the provider's own, validated, as JSON text: they may hold fractions, which no canonical JSON does.
+            They name where a secret is found and hold none.
         program: what the provider runs, as it says itself (version, digest …); empty where it runs nothing.
     """
 
     offered_by: InstalledTree
-    settings: dict[str, object]
+    settings: str
     program: dict[str, str]
 
 

@@ -71,7 +71,9 @@ class Folders:
             else:
                 above = self._descriptor(opened, parts[:-1], create)
                 opened[parts] = (
-                    _made_below(above, parts, self.root, self._folder_mode) if create else open_below(above, parts[-1], self.root, parts)
+                    _made_below(above, parts, self.root, self._folder_mode)
+                    if create
+                    else open_below(above, parts[-1], self.root, parts)
                 )
         return opened[parts]
 

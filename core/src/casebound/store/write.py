@@ -63,15 +63,20 @@ def create_file(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
     return new
 
 
-def create_new_file(path: Path, data: bytes) -> None:
+def create_new_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Create a file outside every workspace, whole or not at all; one that is there is never touched.
+
+    Args:
+        path: of the file.
+        data: the whole content.
+        mode: its permissions, less what the umask takes.
 
     Raises:
         FileExistsError: something stands at `path`.
         OSError: it cannot be written.
     """
     temporary = path.parent / f".casebound-{uuid.uuid4().hex}"
-    descriptor = os.open(temporary, _CREATE, 0o666)
+    descriptor = os.open(temporary, _CREATE, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
