@@ -77,6 +77,7 @@ bench: $(VENV)/.ready .venv-bench/.ready .venv-foreign/.ready  ## figures: start
 	@.venv-bench/bin/python bench/peer_inspect.py
 	@$(BIN)/python bench/provider_cpu.py
 	@$(BIN)/python bench/verify.py
+	@$(BIN)/python bench/captures.py
 
 docs: $(VENV)/.ready            ## write what is generated below docs/reference
 	@$(BIN)/python scripts/docs.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,8 @@ from casebound.testing.bench_pairs import (
     record,
     write_captures,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 SUBJECT = pair_subject()
 GOOD = record(SUBJECT, "a", answer(SAME))
@@ -207,6 +210,38 @@ BYTES = {
     "an empty line": GOOD.to_bytes() + b"\n\n",
     "bad UTF-8": b"\xff\n",
 }
+
+
+def test_a_line_that_is_not_canonical_says_where(tmp_path):
+    data = record(SUBJECT, "a", answer(SAME), usage={"tokens": 1}).to_bytes()
+    error = refused(tmp_path, [data.replace(b'"tokens":1', b'"tokens":1.5') + b"\n"])
+    assert (error.pointer, "float" in error.found) == ("/usage/tokens", True)
+    error = refused(tmp_path, [data.replace(b'"status"', b'"native":null,"status"') + b"\n"])
+    assert (error.pointer, error.found) == ("/native", "a value that is written otherwise, or missing")
+
+
+LINE = record(SUBJECT, "a", answer(SAME), usage={"deep": [{"n": 1}]}, duration_ms=1, cost_usd="0.1").to_bytes() + b"\n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_whatever_happens_to_a_byte_of_the_lines_is_refused_and_of_the_head_read_or_refused(data):
+    with tempfile.TemporaryDirectory() as folder:
+        head = write_captures(Path(folder), SUBJECT, [LINE])
+        path = data.draw(st.sampled_from([head, head.with_name("captures.jsonl")]))
+        whole = path.read_bytes()
+        at = data.draw(st.integers(0, len(whole) - 1))
+        new = data.draw(st.sampled_from([b"", b"\0", b'"', b"9", b"\xff", b"{", whole]))
+        kept = data.draw(st.sampled_from([whole[at + 1 :], whole[at:], b""]))
+        path.write_bytes(whole[:at] + new + kept)
+        changed = path.read_bytes() != whole
+        try:
+            check_captures(load_captures(head, SUBJECT, (), NOW), SUBJECT)
+            refused_at = None
+        except SettingsError as exc:
+            refused_at = (exc.exit_status, Path(exc.path).parent)
+        assert refused_at in (None, (2, Path(folder)))
+        assert path == head or (refused_at is not None) == changed
 
 
 @pytest.mark.parametrize("name", BYTES)

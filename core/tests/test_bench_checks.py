@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 
@@ -386,6 +387,24 @@ def test_counts_add_up_rates_are_rates_and_order_never_matters(lines, data):
     costs = [Decimal(item.cost_usd) for item in lines if item.cost_usd is not None]
     assert summary.reported_cost_usd is None if not costs else Decimal(summary.reported_cost_usd) == sum(costs)
     assert (summary.total_cost_usd is not None) == (len(costs) == 12)
+
+
+def test_memory_does_not_grow_with_the_outputs(tmp_path):
+    subject = pair_subject(pair_corpus([pair_case(f"case-{n}", SAME) for n in range(300)]))
+    text = answer(SAME) + " " * 20_000
+
+    def peak(count: int) -> int:
+        lines = [record(subject, case_id, text) for case_id in list(subject.cases)[:count]]
+        head = write_captures(tmp_path / str(count), subject, lines)
+        del lines
+        tracemalloc.start()
+        assert check_captures(load_captures(head, subject, (), NOW), subject).admitted == count
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    few = peak(30)
+    assert peak(300) < few + 5 * len(text)  # the outputs have three hundred times that length
 
 
 @given(part=st.integers(0, 10**6), more=st.integers(0, 10**6))

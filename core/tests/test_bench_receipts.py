@@ -118,6 +118,33 @@ def test_a_receipt_is_strict_json():
         assert refusal("author", data).code == "BENCH_FILE"
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.just("9" * 5000),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+DEEPER = [["decisions", 0], ["decisions", 0, "caseId"], ["decisions", 1, "decision"], ["disputes", 0, "adjudicator"]]
+
+
+@given(kind=st.sampled_from(list(PARSERS)), data=st.data(), value=JSON)
+def test_whatever_stands_anywhere_a_receipt_is_read_or_refused(kind, data, value):
+    whole = form(kind)
+    if kind == "independent":
+        whole["disputes"] = [dispute()]
+    places = [[key] for key in whole] + [place for place in DEEPER if place[0] in whole]
+    *way, last = data.draw(st.sampled_from(places))
+    part = whole
+    for token in way:
+        part = part[token]
+    part[last] = value
+    ending = (2, str(PATH))
+    try:
+        parse(kind, json.dumps(whole).encode())
+    except CaseboundError as exc:
+        ending = (exc.exit_status, exc.path)
+    assert ending == (2, str(PATH))
+
+
 # --- the cases ------------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
+from pydantic import ValidationError
+
 from casebound.bench.files import read_file
 from casebound.bench.parsing import parse_written
 from casebound.bench.receipts import Receipt
@@ -24,7 +26,6 @@ from casebound.bench.subject import Subject, input_digest
 from casebound.canonical import RunningDigest, digest_of
 from casebound.clock import format_time, parse_time
 from casebound.contracts.bench_captures import CaptureRecord, Captures
-from casebound.contracts.benchmark import CorpusCase
 from casebound.errors import IntegrityError, SettingsError
 
 CODE = "BENCH_CAPTURES"
@@ -54,16 +55,23 @@ class CaptureFile:
 
         Raises:
             IntegrityError: they are no longer those that were loaded (`STORE_DIGEST`).
-            SettingsError: they can no longer be read.
+            SettingsError: they can no longer be read (`BENCH_FILE`).
         """
         lines = self.path.with_name(self.head.records.file)
         running = RunningDigest()
         with _open(lines) as file:
             for line in file:
                 running.update(line)
-                yield parse_written(line.removesuffix(b"\n"), CaptureRecord, CODE, lines)
+                try:
+                    yield CaptureRecord.model_validate_json(line, by_alias=True, by_name=False)
+                except ValidationError as exc:
+                    raise _changed(lines) from exc
         if running.digest() != self.head.records.digest:
-            raise IntegrityError("STORE_DIGEST", path=str(lines), found="other bytes than when it was loaded")
+            raise _changed(lines)
+
+
+def _changed(lines: Path) -> IntegrityError:
+    return IntegrityError("STORE_DIGEST", path=str(lines), found="other bytes than when it was loaded")
 
 
 def load_captures(path: Path, subject: Subject, receipts: Sequence[Receipt], now: datetime) -> CaptureFile:
@@ -98,18 +106,20 @@ def _check_head(path: Path, head: Captures, subject: Subject) -> None:
     if head.split not in subject.corpus.SPLITS:
         found, allowed = repr(head.split), subject.corpus.SPLITS
         raise SettingsError(CODE, path=str(path), pointer="/split", found=found, allowed=allowed)
+    seen: set[str] = set()
     for index, case_id in enumerate(head.case_ids):
-        if (wrong := _wrong_case(case_id, index, head, subject)) is not None:
+        if (wrong := _wrong_case(case_id, seen, head, subject)) is not None:
             raise SettingsError(CODE, path=str(path), pointer=f"/caseIds/{index}", found=wrong)
+        seen.add(case_id)
 
 
-def _wrong_case(case_id: str, index: int, head: Captures, subject: Subject) -> str | None:
+def _wrong_case(case_id: str, seen: set[str], head: Captures, subject: Subject) -> str | None:
     case = subject.cases.get(case_id)
     if case is None:
         return f"the case {case_id!r}, which the corpus does not have"
     if case.split != head.split:
         return f"the case {case_id!r} of the split {case.split!r}"
-    return f"the case {case_id!r} a second time" if head.case_ids.index(case_id) < index else None
+    return f"the case {case_id!r} a second time" if case_id in seen else None
 
 
 def _check_times(path: Path, head: Captures, receipts: Sequence[Receipt], now: datetime) -> None:
@@ -135,7 +145,6 @@ class _Lines:
         self.subject = subject
         self.planned = planned
         self.seen = bytearray(len(planned) * head.repeats)
-        self.inputs: dict[str, str] = {}
 
     def check(self) -> None:
         bound, running, count = self.head.records, RunningDigest(), 0
@@ -166,17 +175,12 @@ class _Lines:
             self._refuse(f"the case {record.case_id!r}, which was not planned", where, "/caseId")
         if record.repeat > self.head.repeats:
             self._refuse(f"repeat {record.repeat}, where {self.head.repeats} were planned", where, "/repeat")
-        if record.input != self._input(case):
+        if record.input != input_digest(case.input):
             self._refuse(f"another input than that of the case {record.case_id!r}", where, "/input")
         slot = number * self.head.repeats + record.repeat - 1
         if self.seen[slot]:
             self._refuse(f"the slot {record.case_id!r}, repeat {record.repeat}, a second time", where)
         self.seen[slot] = 1
-
-    def _input(self, case: CorpusCase) -> str:
-        if case.case_id not in self.inputs:
-            self.inputs[case.case_id] = input_digest(case.input)
-        return self.inputs[case.case_id]
 
     def _refuse(self, found: str, where: str | None = None, pointer: str | None = None) -> NoReturn:
         raise SettingsError(CODE, path=str(self.path), where=where, pointer=pointer, found=found)

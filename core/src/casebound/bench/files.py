@@ -28,16 +28,19 @@ def read_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     except OSError as exc:
         raise _refusal(path, os.strerror(exc.errno or 0)) from exc
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise _refusal(path, "no regular file")
+        if status.st_size > most_bytes:
+            raise _refusal(path, f"more than {most_bytes} bytes")
         with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(most_bytes + 1)
+            data = file.read(status.st_size + 1)
     except OSError as exc:
         raise _refusal(path, os.strerror(exc.errno or 0)) from exc
     finally:
         os.close(descriptor)
-    if len(data) > most_bytes:
-        raise _refusal(path, f"more than {most_bytes} bytes")
+    if len(data) > status.st_size:
+        raise _refusal(path, "a file that is still being written")
     return data
 
 

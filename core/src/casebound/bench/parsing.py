@@ -9,8 +9,9 @@ from pydantic import ValidationError
 
 from casebound.bench.files import read_json
 from casebound.contracts.base import Artifact
-from casebound.errors import SettingsError
-from casebound.pointer import json_pointer
+from casebound.errors import ContractError, SettingsError
+from casebound.pointer import first_difference, json_pointer
+from casebound.strict_json import parse_json
 
 A = TypeVar("A", bound=Artifact)
 
@@ -30,11 +31,19 @@ def parse_written(data: bytes, model: type[A], code: str, path: Path, where: str
     """
     artifact = model.from_bytes(data)
     if artifact is None:
-        parse_filled(data, model, code, path, where)
-        raise SettingsError(
-            code, path=str(path), where=where, found="bytes that are not the canonical form of their value"
-        )
+        pointer, found = _not_canonical(data, parse_filled(data, model, code, path, where))
+        raise SettingsError(code, path=str(path), where=where, pointer=pointer or None, found=found)
     return artifact
+
+
+def _not_canonical(data: bytes, artifact: Artifact) -> tuple[str | None, str]:
+    try:
+        pointer = first_difference(parse_json(data), parse_json(artifact.to_bytes()))
+    except ContractError as exc:
+        return exc.pointer, f"{exc.found}, which no canonical JSON has"
+    if pointer is None:
+        return None, "bytes that are not the canonical form of their value"
+    return pointer, "a value that is written otherwise, or missing"
 
 
 def parse_filled(data: bytes, model: type[A], code: str, path: Path, where: str | None = None) -> A:
