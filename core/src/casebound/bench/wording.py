@@ -143,8 +143,8 @@ EXACT_INTERVALS = (
 INTERVALS_NEED_LIBRARY = "No intervals: the library for them is not installed (pip install 'casebound[intervals]')."
 REPEATS_ARE_DEPENDENT = "No intervals: the repeats of one case are not independent of each other."
 INCOMPLETE_RUN = (
-    "No intervals: a run is incomplete. What stopped it decided how many slots there are, so its counts are no draws of a"
-    " fixed number."
+    "No intervals: a run is incomplete. What stopped it decided how many slots there are, so its counts are no draws of"
+    " a fixed number."
 )
 
 OF_COMPARISONS = (COUNTS_ONLY, PAIRED)
