@@ -178,18 +178,21 @@ def declarations(
 
 
 def checker_tree(components: Iterable[str]) -> Tree:
-    """Return the tree of the benchmark's components and of the kit: a module is its file, a package all its files.
+    """Return the tree of the benchmark's components and of the kit: a module is its file, a package all its modules.
+
+    What else a package holds is none of the checker: corpus and guides are parts of their own.
 
     Raises:
         SettingsError: a module is not there, or has no file (`BENCH_IDENTITY`).
     """
     roots: dict[str, Path] = {}
     for name in sorted({*KIT, *components}):
-        path = _place_of(name)
-        base = name.replace(".", "/")
-        roots[base if path.is_dir() else base + path.suffix] = path
-    nested = [name for name in roots if any(name.startswith(f"{other}/") for other in roots)]
-    return digest_tree({name: path for name, path in roots.items() if name not in nested})
+        place, base = _place_of(name), name.replace(".", "/")
+        if place.is_dir():
+            roots.update((f"{base}/{path.relative_to(place).as_posix()}", path) for path in place.rglob("*.py"))
+        else:
+            roots[base + place.suffix] = place
+    return digest_tree(roots)
 
 
 def _place_of(name: str) -> Path:
