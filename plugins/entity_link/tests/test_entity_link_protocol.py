@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 from casebound.canonical import canonical_bytes
 from casebound.contracts.model_call import ModelReply
+from casebound.errors import CODES
 from casebound.host import build_host
 from casebound.llm.judge import judge
 from casebound.llm.strict_schema import sending_copy
+from casebound_entity_link import codes
 from casebound_entity_link.protocol_v1 import PROTOCOL
 
 SIDE = {
@@ -167,3 +170,16 @@ def test_a_mention_cited_twice_is_a_binding_rejection():
 @pytest.mark.parametrize("name", ["case-a/E0002", "CASE-A/E0001", "case-a/E0001 ", "E0001"])
 def test_an_entity_id_must_be_exact(name):
     assert found(lambda reply: reply["left"].update(entityId=name)) == [("ENTITY_LINK_ENTITY", "/left/entityId")]
+
+
+# --- the table of codes ---------------------------------------------------------------------------------------------
+
+
+def test_the_readme_lists_every_code_of_the_plugin_and_each_is_used():
+    source = Path(codes.__file__).parent
+    readme = (source.parents[1] / "README.md").read_text("utf-8")
+    text = "\n".join(path.read_text("utf-8") for path in source.glob("*.py") if path.name != "codes.py")
+    for variable, code in vars(codes).items():
+        if isinstance(code, str) and code.startswith("ENTITY_LINK_"):
+            assert f"| `{code}` | {CODES[code].summary} |" in readme
+            assert variable in text
