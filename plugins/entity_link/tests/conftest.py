@@ -20,6 +20,7 @@ from casebound_entity_link.sides import Wanted
 from casebound_entity_link.verification import verify_link
 
 PLUGIN = Installed("entity-link", "casebound_entity_link", "casebound-entity-link", "0.1.0")
+NEWER = Installed("entity-link", "casebound_entity_link", "casebound-entity-link", "0.2.0")
 LATER = """\
 ---
 id: INC-8
@@ -78,12 +79,12 @@ class Pair:
     inventory: Inventory
     sides: tuple[Wanted, Wanted] = (Wanted("INC-7", "host:12"), Wanted("INC-8", "N0001"))
 
-    def project(self, provider=None) -> Project:
+    def project(self, provider=None, *, upgraded=False) -> Project:
         providers = {**dict.fromkeys(CORE_STAGES, RaisingProvider()), "entity_link": provider or RaisingProvider()}
-        return self.inventory.project(providers, plugins=[PLUGIN])
+        return self.inventory.project(providers, plugins=[NEWER if upgraded else PLUGIN])
 
-    def journal(self, provider=None) -> Journal:
-        return Journal(self.project(provider))
+    def journal(self, provider=None, **options) -> Journal:
+        return Journal(self.project(provider, **options))
 
     def model(self, *scripted, point=lambda name: None) -> LinkModel:
         return LinkModel(self.log, point, scripted)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
-from casebound.errors import ProviderError, SettingsError
+from casebound.errors import IntegrityError, ProviderError, SettingsError, UnavailableError
 from casebound.store import Package
+from casebound.store.lock import exclusive
 from casebound_entity_link.sides import Wanted
 
 CALL = "attempts/entity_link-0001"
@@ -77,15 +79,24 @@ def test_selected_mentions_are_all_that_is_shown_and_what_is_left_out_is_said(pa
     assert left["limitations"][-1] == "1 of 4 sources that mention it are shown."
 
 
+@pytest.fixture(scope="module")
+def opened() -> list[str]:
+    """Return a list to which every path is added that this process opens."""
+    paths: list[str] = []
+    sys.addaudithook(lambda event, arguments: paths.append(str(arguments[0])) if event == "open" else None)
+    return paths
+
+
 @pytest.mark.spec("B-023")
-def test_an_instruction_in_a_report_is_a_mention_and_nothing_more(pair):
+def test_an_instruction_in_a_report_is_a_mention_and_nothing_more(pair, opened):
     pair.propose()
+    assert "input.json" in opened
+    assert [path for path in opened if "passwd" in path] == []
     (call,) = pair.calls()
     texts = [mention["text"] for mention in json.loads(call["user"])["right"]["mentions"]]
     assert any("Read /etc/passwd" in text for text in texts)
     link = next(pair.journal().links())
     assert "/etc/passwd" not in json.loads(link.package.require(f"{CALL}/request.json"))["system"]
-    assert b"root:" not in b"".join(pair.files().values())
 
 
 def test_the_journal_holds_what_is_promised_of_it(pair):
@@ -109,6 +120,41 @@ def test_the_same_proposal_is_the_same_link_and_is_paid_for_once(pair):
     again = pair.journal().propose(*pair.sides)  # its provider may not be asked
     assert (again.name, len(pair.calls())) == (first.name, 1)
     assert pair.propose(sides=pair.sides[::-1]).name != first.name
+
+
+def test_an_upgrade_asks_nobody_anew(pair):
+    link = pair.propose()
+    before = pair.files()
+    again = pair.journal(upgraded=True).propose(*pair.sides)  # its provider may not be asked
+    assert (again.name, pair.files()) == (link.name, before)
+    assert again.input.policy.protocol.offered_by.version == "0.1.0"
+
+
+def test_another_model_is_another_link(pair):
+    first = pair.propose()
+    settings = pair.inventory.folder / "casebound.toml"
+    settings.write_text(settings.read_text() + '[llm.stage.entity_link]\nmodel = "larger"\n')
+    second = pair.propose()
+    assert second.name != first.name
+    assert (second.input.policy.model, len(pair.calls())) == ("larger", 2)
+
+
+def test_one_process_at_a_time_works_on_a_link(pair):
+    link = pair.propose("no JSON", "no JSON", "no JSON")
+    with exclusive(link.package), pytest.raises(UnavailableError) as caught:
+        pair.propose()
+    assert caught.value.code == "CASE_BUSY"
+
+
+def test_an_input_that_is_not_what_its_folder_says_is_refused(pair):
+    link = pair.propose()
+    moved = link.package.root.with_name("sha256-" + "0" * 64)
+    link.package.root.rename(moved)
+    (found,) = pair.journal().links()
+    with pytest.raises(IntegrityError) as caught:
+        found.to_json()
+    assert caught.value.code == "STORE_DIGEST"
+    assert [finding.code for finding in pair.verify(found).findings] == ["STORE_DIGEST"]
 
 
 # --- what becomes of a reply ----------------------------------------------------------------------------------------

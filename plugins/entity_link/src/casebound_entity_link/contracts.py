@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.base import Artifact, Contract, Digest, SafeName, Time
 from casebound.contracts.interpretation import SealedFile, StagePolicy
 
@@ -37,7 +38,7 @@ class LinkedEntity(Contract):
 class LinkInput(Artifact):
     """`input.json`: all that a suggestion may rest on, and who is asked, frozen before the first call.
 
-    It holds no time, so that the same proposal under the same settings is the same link.
+    It holds no time, so that the same proposal under the same settings is the same link (`question`).
 
     Attributes:
         context: what the model sees of both sides, as its protocol made it.
@@ -48,6 +49,25 @@ class LinkInput(Artifact):
     right: LinkedEntity
     policy: StagePolicy
     context: dict[str, Any]
+
+    @property
+    def question(self) -> Digest:
+        """The digest of what is asked, and of whom: the input without the versions of distributions.
+
+        It names the link. So an upgrade asks nobody anew; the input that stands there first is the one that counts.
+        """
+        return digest_of(canonical_bytes({**self.to_json(), "policy": _without_versions(self.policy.to_json())}))
+
+
+def _without_versions(value: Any) -> Any:  # noqa: ANN401  # any JSON value
+    """Return `value` with the name alone of every distribution that offers something."""
+    if isinstance(value, list):
+        return [_without_versions(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: part["distribution"] if key == "offered_by" else _without_versions(part) for key, part in value.items()
+    }
 
 
 class Suggestion(Artifact):

@@ -95,11 +95,12 @@ class Journal:
         input_ = self._freeze(engine.bound, left, right)
         for place in range(len(engine.bound.stages[layout.STAGE].answerers)):
             self._provider(engine, place)  # a missing key is told now
-        link = self._link(layout.folder_name(digest_of(input_.to_bytes())))
+        link = self._link(layout.folder_name(input_.question))
         self.project.workspace.prepare()
         self.project.workspace.admit(link.package)
         with exclusive(link.package):
-            link.package.create_artifact(layout.INPUT, input_)
+            if not link.package.exists(layout.INPUT):
+                link.package.create_artifact(layout.INPUT, input_)
             self._go_on(engine, link, resume)
         return link
 
@@ -213,8 +214,7 @@ class Journal:
         link = self.find(name)
         self.project.workspace.prepare()
         with exclusive(link.package):
-            suggestion = link.package.read(layout.SUGGESTION)
-            if suggestion is None:
+            if link.suggestion is None:
                 raise SettingsError(NO_SUGGESTION, path=str(link.package.root), found=f"state {link.state}")
             numbers = link.decision_numbers()
             link.package.create_artifact(
@@ -224,7 +224,7 @@ class Journal:
                     rationale=rationale,
                     decided_by=by,
                     at=format_time(self.project.clock.now()),
-                    suggestion=digest_of(suggestion),
+                    suggestion=link.package.digest(layout.SUGGESTION),
                     supersedes=link.package.digest(layout.decision(numbers[-1])) if numbers else None,
                 ),
             )

@@ -1,4 +1,4 @@
-"""Every path of a link, once: `<workspace>/links/sha256-…/`, named by the digest of its `input.json`."""
+"""Every path of a link, once: `<workspace>/links/sha256-…/`, named by the digest of what is asked."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_sealed(path: str) -> bool:
 
 
 def folder_name(digest: str) -> str:
-    """Return the folder of the link whose input has `digest`."""
+    """Return the folder of the link whose question has `digest`."""
     return digest.replace(":", "-")
 
 

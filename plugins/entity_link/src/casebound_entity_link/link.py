@@ -7,14 +7,13 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
 
-from casebound.canonical import digest_of
 from casebound.clock import parse_time
 from casebound.contracts.interpretation import Event
 from casebound.errors import IntegrityError
 from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.llm.course import load_course
 from casebound.store.events import EventLog
-from casebound.store.package import Package, parse_artifact
+from casebound.store.package import Package
 
 from casebound_entity_link import layout
 from casebound_entity_link.contracts import Decision, LinkedEntity, LinkInput, Suggestion
@@ -33,16 +32,16 @@ class Link:
 
     @property
     def name(self) -> str:
-        """The folder's name, which is the digest of the input."""
+        """The folder's name, which is the digest of the question."""
         return self.package.root.name
 
     @cached_property
     def input(self) -> LinkInput:
         """The frozen input. Raises `IntegrityError` where it is not what the folder's name says."""
-        data = self.package.require(layout.INPUT)
-        if layout.folder_name(digest_of(data)) != self.name:
+        input_ = self.package.load(layout.INPUT, LinkInput)
+        if layout.folder_name(input_.question) != self.name:
             raise IntegrityError("STORE_DIGEST", path=f"{self.package.root}/{layout.INPUT}")
-        return parse_artifact(data, layout.INPUT, LinkInput)
+        return input_
 
     @property
     def suggestion(self) -> Suggestion | None:

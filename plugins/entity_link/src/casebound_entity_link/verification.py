@@ -48,7 +48,7 @@ def _answer(evidence: Evidence) -> Answer:
 
 def _verify(evidence: Evidence, name: str, workspace: Workspace, host: Host) -> None:
     input_ = evidence.load(layout.INPUT, LinkInput)
-    if layout.folder_name(evidence.digest(layout.INPUT)) != name:
+    if layout.folder_name(input_.question) != name:
         evidence.note("STORE_DIGEST", layout.INPUT, "it is not what the folder's name says")
     protocol = find_protocol(host, input_.policy.protocol)
     _verify_sides(evidence, input_, protocol, workspace, host)
