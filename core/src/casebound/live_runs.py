@@ -59,14 +59,19 @@ class Order:
     repository: Path | None = None
 
 
-def prepare(order: Order, *, clock: Clock | None = None) -> LivePlan:
+def prepare(order: Order, *, host: Host | None = None, clock: Clock | None = None) -> LivePlan:
     """Write the plan of a live run, and exactly what it would send. Nobody is asked.
+
+    Args:
+        order: what it is to be.
+        host: the plugins; None: all that are installed.
+        clock: tells what would be in the future.
 
     Raises:
         SettingsError: the place, the bundle, the executor or the selection is refused; nothing is written.
     """
     refuse_output(order.out, _repositories(order.repository))
-    host = build_host()
+    host = host or build_host()
     bundle = _confirmed(order.bundle.absolute(), host, order.repository, clock or SystemClock())
     stage = bundle.measurement.instrument.protocol.stage
     choice = choose_executor(host, stage, order.executor, model=order.model, llm_config=order.llm_config)
@@ -84,6 +89,7 @@ def execute(
     confirmed: str,
     *,
     repository: Path | None = None,
+    host: Host | None = None,
     clock: Clock | None = None,
     provider: Callable[[Provider], Provider] = lambda provider: provider,
 ) -> LiveStatus:
@@ -93,6 +99,7 @@ def execute(
         out: the folder of the run.
         confirmed: the id of exactly this plan, by whoever read it.
         repository: as for `bench prepare`.
+        host: the plugins; None: all that are installed.
         clock: tells when.
         provider: wraps the provider, so that a test can watch it.
 
@@ -108,7 +115,7 @@ def execute(
     plan, path = folder.plan(), out / PLAN
     if confirmed != plan.plan_id:
         raise SettingsError(CODE, pointer="--confirm-plan", found=repr(confirmed), expected=f"the id of {path}")
-    host = build_host()
+    host = host or build_host()
     bundle = _confirmed(Path(plan.bundle), host, repository, clock)
     choice = planned_executor(plan, host, path)
     refuse_changes(plan, bundle, choice, path)
@@ -147,6 +154,7 @@ def compare_runs(
     *,
     complete_requests: bool = False,
     repository: Path | None = None,
+    host: Host | None = None,
     clock: Clock | None = None,
 ) -> Comparison:
     """Return two runs side by side; nothing is called or written.
@@ -156,12 +164,13 @@ def compare_runs(
         bundles: of both, or of each in order; none: those that the plans beside the captures name.
         complete_requests: prompt, schema and output mode may differ; the report says so.
         repository: as for `bench check`.
+        host: the plugins; None: all that are installed.
         clock: tells what would be in the future.
 
     Raises:
         SettingsError: the runs cannot stand side by side (`BENCH_COMPARE`), or one of them does not hold by itself.
     """
-    clock, host = clock or SystemClock(), build_host()
+    clock, host = clock or SystemClock(), host or build_host()
     heads = [place / CAPTURES if place.is_dir() else place for place in named]
     plans = [_plan_beside(head) for head in heads]
     both = [load_bundle(_bundle_of(place, plans, bundles), host, clock.now()) for place in (0, 1)]
