@@ -1,9 +1,10 @@
-"""How long `verify` takes, beside reading and writing the same JSON once; prints one JSON object.
+"""How long `verify` takes, beside reading and writing the same JSON once; prints one JSON object a package.
 
-    python bench/verify.py [PACKAGE]
+    python bench/verify.py [PACKAGE...]
 
-Without a package the vcore demo's is made in a temporary folder. Both sides run in this process, warm, in turn; the
-least of all rounds counts, in CPU seconds and in seconds of the wall.
+`verify` replays a completed case: each step is derived again, and bytes are compared. Without packages the demo's is
+made in a temporary folder, and the golden ones of every pair of protocol versions follow. Both sides run in this
+process, warm, in turn; the least of all rounds counts, in CPU seconds and in seconds of the wall.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from casebound.host import Host, build_host
 from casebound.verification import verify_package
 
 ROUNDS = 60
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "packages"
 
 
 def measure(root: Path, host: Host, *, rounds: int = ROUNDS) -> dict[str, object]:
@@ -39,6 +41,7 @@ def measure(root: Path, host: Host, *, rounds: int = ROUNDS) -> dict[str, object
         "rounds": rounds,
         "verify_ms": [round(1000 * seconds, 3) for seconds in verify],
         "json_ms": [round(1000 * seconds, 3) for seconds in json_only],
+        "cases_per_s": {"verify": round(1 / verify[0]), "json": round(1 / json_only[0])},
         "ratio": [round(one / other, 2) for one, other in zip(verify, json_only, strict=True)],
         "columns": ["cpu", "wall"],
     }
@@ -67,9 +70,13 @@ def demo_package(folder: Path) -> Path:
 
 
 def main() -> None:
+    host = build_host()
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(sys.argv[1]) if len(sys.argv) > 1 else demo_package(Path(folder))
-        print(json.dumps(measure(root, build_host())))
+        given = [Path(argument) for argument in sys.argv[1:]]
+        roots = given or [demo_package(Path(folder)), *sorted(GOLDEN.glob("*/*/package"))]
+        for root in roots:
+            name = "demo" if root.is_relative_to(folder) else root.parent.name if not given else str(root)
+            print(json.dumps({"package": name, **measure(root, host)}))
 
 
 if __name__ == "__main__":

@@ -285,6 +285,16 @@ def test_what_follows_from_the_corpus_is_derived_again(root, change, place):
     assert (error.code, error.pointer) == ("BENCH_BUNDLE", place)
 
 
+@pytest.mark.spec("B-093")
+def test_a_bundle_of_another_scope_is_refused_as_breaking_comparability(root):
+    older = "casebound-entity-measurement-runtime/v1"
+    rebound(root, lambda manifest: manifest["identity"].update(scope=older))
+    error = refusal(root)
+    assert (error.code, error.pointer) == ("BENCH_IDENTITY", "/identity/scope")
+    assert "BREAKING-COMPARABILITY" in error.hint
+    assert "Nothing is converted" in error.hint
+
+
 @pytest.mark.parametrize(
     ("data", "code"),
     [

@@ -5,10 +5,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import casebound.contracts
 import pytest
 from casebound.bench.corpus import load_corpus
 from casebound.bench.identity import (
     CONSTRAINTS,
+    KIT,
     VALIDATORS,
     checker_tree,
     derive_governed,
@@ -133,8 +135,8 @@ def test_another_prompt_or_schema_is_another_measurement(small, usual, changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"request": lambda context, feedback: Prompt(context["first"]["text"], {})},
-        {"response_schema": lambda context: {"const": context["first"]["text"]}},
+        {"request": lambda context, feedback: Prompt(context["notes"][0]["text"], {})},
+        {"response_schema": lambda context: {"const": context["notes"][0]["text"]}},
     ],
 )
 def test_what_depends_on_the_case_has_no_single_digest(small, changes):
@@ -175,6 +177,12 @@ def test_the_checker_is_the_kit_and_the_components(tmp_path, monkeypatch):
     assert checker_tree(("judge_of_notes",)) != before
     # A module of the kit counts once, also where a benchmark lists it.
     assert checker_tree(("casebound.bench.identity", "casebound.canonical")) == checker_tree(())
+
+
+@pytest.mark.spec("B-086")
+def test_every_contract_of_benchmarks_is_a_part_of_the_checker():
+    contracts = Path(str(casebound.contracts.__file__)).parent.glob("bench*.py")
+    assert {f"casebound.contracts.{path.stem}" for path in contracts} <= set(KIT)
 
 
 @pytest.mark.parametrize("module", ["no_such_module", "no.such.module", "sys"])

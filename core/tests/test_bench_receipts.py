@@ -190,6 +190,12 @@ def test_a_time_of_the_future_is_refused_with_both_times_and_now_is_none(kind):
         assert part in error.found
 
 
+def test_a_person_is_told_how_a_time_is_written():
+    for written in ("2026-11-10T08:00:00Z", "10.11.2026", "2026-11-10T08:00:00.000+01:00", "0001-01-01T00:00:00.000Z"):
+        error = refusal("author", form("author", reviewedAt=written))
+        assert "2026-11-01T08:00:00.000Z, in UTC" in error.found
+
+
 # --- who ------------------------------------------------------------------------------------------------------------
 
 VARIANTS = (

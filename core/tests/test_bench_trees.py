@@ -36,6 +36,7 @@ def test_place_order_times_permissions_and_caches_do_not_count(tmp_path):
     other = lay_out(tmp_path / "elsewhere" / "under another name", dict(reversed(FILES.items())))
     (other / "__pycache__").mkdir()
     (other / "__pycache__" / "x.cpython-311.pyc").write_bytes(b"compiled")
+    (other / "__pycache__" / "x.index").write_bytes(b"of a compiler")
     (other / "inner" / "old.pyc").write_bytes(b"compiled")
     (other / "inner" / "nothing here").mkdir()
     for path in other.rglob("*"):

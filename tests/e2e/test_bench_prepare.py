@@ -210,6 +210,17 @@ def test_a_reviewed_bundle_keeps_the_receipt_and_checks_captures_as_bench_check_
     assert EXPOSED in manifest["limitations"]
 
 
+@pytest.mark.spec("B-019")
+def test_that_outputs_were_seen_is_recorded_and_changes_what_the_bundle_says(tmp_path, bundle, corpus):
+    captures = write_captures(tmp_path, bundle, corpus)
+    flags = ["--output", str(tmp_path / "b"), "--captures", str(captures)]
+    assert run(["bench", "prepare", "entity-link", *flags]) == 0
+    for name in ("manifest.json", "review.html"):
+        assert (EXPOSED in (bundle / name).read_text(), EXPOSED in (tmp_path / "b" / name).read_text()) == (False, True)
+    assert json.loads((bundle / "manifest.json").read_bytes())["captures"] is None
+    assert "not those of an unseen validation" in EXPOSED
+
+
 @pytest.mark.spec("B-097")
 def test_an_unattempted_slot_fails_both_commands_alike(tmp_path, capsys, bundle, corpus):
     captures = write_captures(tmp_path, bundle, corpus, outputs=5)
@@ -219,6 +230,17 @@ def test_an_unattempted_slot_fails_both_commands_alike(tmp_path, capsys, bundle,
     assert run(["bench", "prepare", "entity-link", *flags]) == 1
     assert "unattempted 1" in checked
     assert checked.splitlines()[-1] in capsys.readouterr().out
+
+
+@pytest.mark.spec("B-095")
+def test_captures_are_not_checked_where_other_bytes_are_installed_than_were_frozen(tmp_path, capsys, bundle, corpus):
+    captures = write_captures(tmp_path, bundle, corpus)
+    (tmp_path / "constraints.txt").write_text("pydantic==1\n")
+    flags = ["--captures", str(captures), "--repository", str(tmp_path)]
+    assert run(["bench", "check", str(bundle), *flags]) == 2
+    error = capsys.readouterr().err
+    assert "BENCH_IDENTITY" in error
+    assert "other bytes are installed here: declarations" in error
 
 
 @pytest.mark.spec("B-106", "B-107")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from casebound.bench.subject import input_digest
 from casebound.canonical import digest_of, readable_bytes
+from casebound.cli.bench import bench
 from casebound.cli.program import run
 from casebound.clock import format_time
 from casebound.contracts.bench_captures import CapturedOutput, CaptureRecord, Captures, RecordedLines
@@ -170,3 +171,32 @@ def test_forms_are_never_written_over_anything(kit, tmp_path, capsys):
     assert run(["bench", "review", str(kit[0]), "--captures", captures, "--output", str(place)]) == 2
     assert "captures.jsonl" in capsys.readouterr().err
     assert not place.exists()
+
+
+@pytest.mark.spec("B-074", "B-077", "B-082")
+def test_no_option_and_no_variable_makes_an_authors_review_an_independent_one(kit, tmp_path, capsys, monkeypatch):
+    known = {
+        "prepare": {"benchmark", "corpus", "output", "self_review", "review", "captures", "repository", "as_json"},
+        "check": {"bundle", "captures", "repository", "as_json"},
+        "review": {"bundle", "captures", "output", "repository"},
+        "accept": {"bundle", "captures", "reviews", "repository", "as_json"},
+    }
+    for name, options in known.items():  # a new option has to be thought about here
+        assert {option.name for option in bench.commands[name].params} - {"debug"} == options
+        assert {option.envvar for option in bench.commands[name].params} == {None}
+        assert (bench.commands[name].context_settings or {}).get("auto_envvar_prefix") is None
+    for name in ("REVIEW", "REVIEW_KIND", "INDEPENDENT", "GOLD"):
+        monkeypatch.setenv(f"CASEBOUND_{name}", "1")
+        monkeypatch.setenv(f"CASEBOUND_BENCH_PREPARE_{name}", "1")
+    own = kit[0].parent / "author-review.json"
+    posing = json.loads((kit[0].parent / "independent-review.json").read_bytes())
+    author = json.loads(own.read_bytes())["reviewer"]
+    forged = tmp_path / "forged.json"
+    for changed in ({"reviewer": author.upper()}, {"reviewKind": "model"}, {"independenceAttestation": False}):
+        forged.write_bytes(readable_bytes({**posing, **changed}))
+        for review in (own, forged):
+            place = tmp_path / "new"
+            flags = ["--self-review", str(own), "--review", str(review)]
+            assert run(["bench", "prepare", "entity-link", "--output", str(place), *flags]) == 2
+            assert "BENCH_RECEIPT" in capsys.readouterr().err
+            assert not place.exists()

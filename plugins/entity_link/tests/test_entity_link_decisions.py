@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from casebound.clock import format_time
+from casebound.contracts.model_call import Outcome
 from casebound.errors import ProviderError, SettingsError
-from casebound_entity_link.figures import derive_figures
+from casebound.testing.scripted import FixedClock
+from casebound_entity_link.figures import admission_of, derive_figures
 
 
 def decide(pair, link, verdict, rationale="checked by hand", by="Kim"):
@@ -99,6 +102,26 @@ def test_reviews_calls_outputs_and_decisions_are_counted_over_wholes_of_their_ow
         "decisions": {"suggestions": 1, "accepted": 1, "rejected": 0, "undecided": 0, "superseded": 1},
         "semantic_review": "pending",
     }
+
+
+@pytest.mark.spec("B-047")
+@pytest.mark.parametrize(
+    ("code", "admission"),
+    [
+        (None, "admitted"),
+        ("LLM_OUTPUT_JSON", "parse_failures"),
+        ("LLM_INCOMPLETE_OUTPUT", "parse_failures"),
+        ("LLM_REFUSED", "parse_failures"),
+        ("LLM_OUTPUT_SCHEMA", "schema_rejections"),
+        ("ENTITY_LINK_ENTITY", "binding_rejections"),
+        ("ENTITY_LINK_MENTION_UNKNOWN", "binding_rejections"),
+        ("A_RULE_OF_ANOTHER_PLUGIN", "binding_rejections"),
+    ],
+)
+def test_a_reply_ends_at_one_layer_and_behind_the_schema_it_is_bound_or_admitted(code, admission):
+    digest, kind = "sha256:" + "0" * 64, "invalid" if code else "accepted"
+    outcome = Outcome(kind=kind, code=code, request=digest, native=digest, at=format_time(FixedClock().now()))
+    assert admission_of(outcome) == admission
 
 
 @pytest.mark.spec("B-065")

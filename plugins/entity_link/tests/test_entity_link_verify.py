@@ -83,6 +83,17 @@ def test_a_package_that_changed_or_went_away_is_found(pair, link):
     )
 
 
+def test_a_context_that_does_not_follow_from_the_packages_is_found(pair, link):
+    context = json.loads(canonical_bytes(link.input.context))
+    context["left"]["mentions"][0]["text"] = "edge-proxy-canary was renamed."
+    forged = link.input.model_copy(update={"context": context})
+    folder = pair.root / forged.question.replace(":", "-")
+    folder.mkdir()
+    (folder / "input.json").write_bytes(forged.to_bytes())
+    (finding,) = pair.verify(pair.journal().find(folder.name)).findings
+    assert (finding.code, finding.file, finding.pointer) == ("VERIFY_DERIVED", "input.json", "/context")
+
+
 def test_an_unfinished_link_is_unfinished(pair):
     assert pair.verify(pair.propose("{", "{", "{")).answer == "unfinished"
 

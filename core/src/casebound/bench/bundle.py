@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from casebound.bench.corpus import CorpusFile, load_corpus
 from casebound.bench.files import read_file
-from casebound.bench.identity import derive_governed
+from casebound.bench.identity import OTHER_SCOPE, derive_governed
 from casebound.bench.instrument import Instrument, open_instrument
 from casebound.bench.measurement import Measurement, with_receipts
 from casebound.bench.parsing import parse_written
@@ -31,7 +31,7 @@ from casebound.bench.subject import input_digest
 from casebound.bench.wording import EXPOSED, OF_A_BUNDLE
 from casebound.canonical import canonical_bytes, digest_of, readable_bytes
 from casebound.contracts.bench_checks import CheckSummary
-from casebound.contracts.bench_identity import BundledCase, BundledFile, BundleManifest
+from casebound.contracts.bench_identity import TREE_SCOPE, BundledCase, BundledFile, BundleManifest
 from casebound.errors import SettingsError
 from casebound.host import Host
 
@@ -144,7 +144,7 @@ def load_bundle(root: Path, host: Host, now: datetime) -> Bundle:
             nobody offers its benchmark (`SETTINGS_NAME`).
     """
     path = root / MANIFEST
-    manifest = parse_written(read_file(path), BundleManifest, CODE, path)
+    manifest = _parse_manifest(path)
     files = dict(_bound_files(root, manifest))
     if manifest.measurement_id != digest_of(manifest.identity.to_bytes()):
         _refuse(path, "/measurementId", "another digest than that of the identity")
@@ -155,6 +155,22 @@ def load_bundle(root: Path, host: Host, now: datetime) -> Bundle:
     _check_identity(path, manifest, instrument, files)
     _check_derived(root, manifest, measurement, files)
     return Bundle(root, manifest, measurement)
+
+
+def _parse_manifest(path: Path) -> BundleManifest:
+    try:
+        return parse_written(read_file(path), BundleManifest, CODE, path)
+    except SettingsError as exc:
+        if exc.pointer != "/identity/scope":
+            raise
+        raise SettingsError(
+            "BENCH_IDENTITY",
+            path=str(path),
+            pointer=exc.pointer,
+            found="tree digests of another scope",
+            allowed=(TREE_SCOPE,),
+            hint=OTHER_SCOPE,
+        ) from exc
 
 
 def _bound_files(root: Path, manifest: BundleManifest) -> Iterator[tuple[str, str]]:

@@ -35,6 +35,10 @@ from casebound.specs import Benchmark, PromptProtocol
 
 VALIDATORS = ("jsonschema", "pydantic", "pydantic-core")
 CONSTRAINTS = "constraints.txt"
+OTHER_SCOPE = (
+    "BREAKING-COMPARABILITY: a release of that scope can use it; for this one prepare a new bundle, receipts and plans."
+    " Nothing is converted, compared or scored again."
+)
 # The kit, and what it digests, parses and judges by: with the benchmark's own components, the checker.
 KIT = (
     "casebound.bench",
@@ -141,7 +145,7 @@ def _refuse_other_scope(benchmark: Benchmark) -> None:
             where=f"benchmark {benchmark.name}",
             found=f"tree digests of the scope {benchmark.versions.runtime!r}",
             allowed=(TREE_SCOPE,),
-            hint="BREAKING-COMPARABILITY: prepare anew with a release whose scope it is; nothing is converted",
+            hint=OTHER_SCOPE,
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from casebound.bench.prompt import measured_protocol
+from casebound.bench.prompt import context_of, measured_protocol
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.benchmark import CaseInput, Corpus, CorpusCase
 from casebound.contracts.model_call import ModelReply
@@ -42,7 +42,7 @@ class Subject:
 
     def admit(self, reply: ModelReply, given: CaseInput) -> Verdict:
         """Judge a reply to `given`, exactly as production does. Raises `PluginError` where a rule itself fails."""
-        context = given.to_json()
+        context = context_of(given, self.protocol)
         return judge(reply, self.protocol.response_schema(context), self.rules, context)
 
 

@@ -19,9 +19,12 @@ SafeName = Annotated[str, Field(pattern=f"^{SAFE_NAME}$")]
 
 
 def _checked_time(text: str) -> str:
-    if format_time(parse_time(text)) != text:
-        raise ValueError("a time is written otherwise")
-    return text
+    try:
+        if format_time(parse_time(text)) == text:
+            return text
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError("a time is written as 2026-11-01T08:00:00.000Z, in UTC")
 
 
 Time = Annotated[str, AfterValidator(_checked_time)]

@@ -82,13 +82,12 @@ def _schema(context: Mapping[str, object]) -> dict[str, object]:
 
 
 def _request(context: Mapping[str, object], feedback: Mapping[str, object] | None) -> Prompt:
-    notes = [context["first"], context["second"]]
-    user: dict[str, object] = {"task": STAGE, "notes": notes, "output_schema": _schema(context)}
+    user: dict[str, object] = {"task": STAGE, "notes": context["notes"], "output_schema": _schema(context)}
     return Prompt(SYSTEM, user if feedback is None else {**user, "feedback": dict(feedback)})
 
 
 def _cites_notes(reply: Mapping[str, Any], context: Mapping[str, Any]) -> Sequence[Finding]:
-    known = (context["first"]["noteId"], context["second"]["noteId"])
+    known = tuple(note["noteId"] for note in context["notes"])
     return [
         Finding(code="ENTITY_RESOLUTION_UNREAD_SOURCE", path=f"/cites/{place}", message="no such note", allowed=known)
         for place, cited in enumerate(reply["cites"])
@@ -100,7 +99,7 @@ PROTOCOL = PromptProtocol(
     stage=STAGE,
     version=1,
     prompt_id="same-fault-v1",
-    context=lambda facts: {"first": facts["first"], "second": facts["second"]},
+    context=lambda given: {"notes": [given["first"], given["second"]]},
     request=_request,
     response_schema=_schema,
     rules=(RuleRef("ENTITY_RESOLUTION_UNREAD_SOURCE", 1),),

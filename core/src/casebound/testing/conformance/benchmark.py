@@ -26,14 +26,14 @@ import pytest
 from casebound.bench.corpus import CorpusFile, load_corpus, parse_corpus
 from casebound.bench.instrument import Instrument, open_instrument
 from casebound.bench.measurement import Sources, freeze_measurement
-from casebound.bench.prompt import context_of, prompt_of, response_schema_of
+from casebound.bench.prompt import prompt_of, response_schema_of
+from casebound.bench.subject import open_subject
 from casebound.canonical import canonical_bytes
 from casebound.clock import SystemClock
 from casebound.contracts.benchmark import Corpus
 from casebound.contracts.model_call import ModelReply
 from casebound.errors import SettingsError
 from casebound.host import Host, build_host
-from casebound.llm.judge import judge
 from casebound.specs import Benchmark, PromptProtocol
 
 CANARY = "canary-7f3a"
@@ -211,19 +211,17 @@ class BenchmarkConformance:
     # --- what is answered -------------------------------------------------------------------------------------------
 
     def test_the_checker_reads_every_assessment_of_an_admitted_reply(
-        self, benchmark: Benchmark, published: CorpusFile, protocol: PromptProtocol, host: Host
+        self, instrument: Instrument, published: CorpusFile, host: Host
     ) -> None:
         """Agreement is counted by it. Repair: return one of the corpus's assessments, exactly as the reply has it."""
-        read = host.load_named("benchmarks", self.name, benchmark.checker)
-        rules = host.validators_of(protocol.stage, protocol.rules)
+        subject = open_subject(instrument.spec, published.corpus, published.digest, host)
         for case in published.corpus.cases:
             for assessment in published.corpus.ASSESSMENTS:
                 text = json.dumps(self.reply(case.input.to_json(), assessment))
-                schema, context = response_schema_of(case.input, protocol), context_of(case.input, protocol)
-                verdict = judge(ModelReply(text=text, finish_reason="stop"), schema, rules, context)
+                verdict = subject.admit(ModelReply(text=text, finish_reason="stop"), case.input)
                 assert verdict.findings == ()
                 assert verdict.value is not None
-                assert read(verdict.value) == assessment
+                assert subject.assessment_of(verdict.value) == assessment
 
 
 def frozen(instrument: Instrument, corpus: Path) -> str:
