@@ -20,7 +20,7 @@ $(VENV)/.ready: Makefile constraints.txt core/pyproject.toml $(PLUGINS)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-	  -e './core[testing,mysql,postgresql]' $(patsubst %/pyproject.toml,-e ./%,$(PLUGINS)) $(TOOLS)
+	  -e './core[testing,intervals,mysql,postgresql]' $(patsubst %/pyproject.toml,-e ./%,$(PLUGINS)) $(TOOLS)
 	@touch $@
 
 demo: $(VENV)/.ready            ## resolve the embedded report: no key, no server, no settings

@@ -52,6 +52,21 @@ def test_the_same_bytes_again_are_no_error_and_others_are_a_conflict(package: Pa
     assert temporary(package) == []
 
 
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_what_a_private_package_creates_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
+    (tmp_path / "run" / "tmp").mkdir(parents=True)
+    former = os.umask(umask)
+    try:
+        Package(tmp_path / "run", workspace=tmp_path / "run", private=True).create("slots/0001/native.bin", b"x")
+        Package(tmp_path / "run", workspace=tmp_path / "run").create("shared/file", b"x")
+    finally:
+        os.umask(former)
+    modes = {name: (tmp_path / "run" / name).stat().st_mode & 0o777 for name in ("slots", "slots/0001", "shared")}
+    assert modes == {"slots": 0o700, "slots/0001": 0o700, "shared": 0o777 & ~umask}
+    assert (tmp_path / "run/slots/0001/native.bin").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "run/shared/file").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
 @pytest.mark.parametrize("content", [lambda number: b"the same" * 9999, lambda number: b"%d" % number * 9999])
 def test_sixteen_processes_that_write_one_path_leave_one_whole_file(package: Package, content) -> None:
     ready, go = os.pipe()

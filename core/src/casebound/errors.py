@@ -261,6 +261,17 @@ register_codes(
             ),
             ("BENCH_BUNDLE", "the bundle does not hold", "restore it from a copy, or prepare a new one"),
             (
+                "BENCH_LIVE",
+                "the live run does not hold, or may not be made so",
+                "`bench live prepare` makes a new plan in a new folder",
+            ),
+            (
+                "BENCH_CHANGED",
+                "what the plan binds is not what is here",
+                "put back what differs, or prepare a new plan; nothing was called",
+            ),
+            ("BENCH_COMPARE", "the two runs cannot stand side by side", "compare runs of one frozen measurement"),
+            (
                 "BENCH_CAPTURES",
                 "the captures do not hold, or belong to something else",
                 "name the captures of this measurement as they were written",

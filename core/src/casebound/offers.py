@@ -189,6 +189,12 @@ def _check_reader(value: object, builtin: bool) -> str | None:
     return _check_spec_strings("read")(value, builtin) or (odd and f"reader {value.name}: the suffix {odd!r}")
 
 
+def _check_provider(value: object, builtin: bool) -> str | None:
+    assert isinstance(value, ProviderSpec)  # noqa: S101  # the host has checked the type
+    named = ("settings", "factory") if value.program is None else ("settings", "factory", "program")
+    return _check_spec_strings(*named)(value, builtin)
+
+
 def _check_phase(value: object, builtin: bool) -> str | None:
     assert isinstance(value, Phase)  # noqa: S101  # the host has checked the type
     if value.after == value.name or value.after in CORE_PHASES[:-1]:
@@ -219,7 +225,7 @@ HOOKS: tuple[Hook, ...] = (
     ),
     Hook("casebound_readers", ReportReader, _check_reader, ("readers",)),
     Hook("casebound_demos", Demo, _check_spec_strings("folder"), ("demos",)),
-    Hook("casebound_providers", ProviderSpec, _check_spec_strings("settings", "factory"), ("providers",)),
+    Hook("casebound_providers", ProviderSpec, _check_provider, ("providers",)),
     Hook("casebound_rules", RuleSet, _check_spec_strings("answer"), ("rules",)),
     Hook("casebound_protocols", PromptProtocol | ProtocolAlias, _check_protocol, ("protocols",)),
     Hook("casebound_validators", Validator, _check_validator, ("validators",)),

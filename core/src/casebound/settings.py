@@ -66,6 +66,7 @@ __all__ = [
     "find_settings",
     "load_settings",
     "parse_settings",
+    "read_llm_table",
     "read_secret",
     "redact_environment",
     "settings_error",
@@ -101,16 +102,23 @@ def load_settings(path: Path | None = None, *, llm_config: Path | None = None, s
     path = find_settings(start) if path is None else path
     raw = _read_toml(path)
     if llm_config is not None:
-        other = _read_toml(llm_config)
-        extra = sorted(set(other) - {"llm"})
-        if extra:
-            raise SettingsError("SETTINGS_KEY", path=str(llm_config), pointer=extra[0], allowed=("llm",))
-        if "llm" not in other:
-            raise SettingsError(
-                "SETTINGS_VALUE", path=str(llm_config), pointer="llm", found="no [llm] table", allowed=("llm",)
-            )
-        raw = {**raw, "llm": other["llm"]}
+        raw = {**raw, "llm": read_llm_table(llm_config)}
     return parse_settings(raw, path, llm_path=llm_config)
+
+
+def read_llm_table(path: Path) -> Any:  # noqa: ANN401  # whatever stands there; `parse_settings` validates it
+    """Return the `[llm]` table of a TOML file that holds no other.
+
+    Raises:
+        SettingsError: the file cannot be read or parsed, or holds something else.
+    """
+    raw = _read_toml(path)
+    extra = sorted(set(raw) - {"llm"})
+    if extra:
+        raise SettingsError("SETTINGS_KEY", path=str(path), pointer=extra[0], allowed=("llm",))
+    if "llm" not in raw:
+        raise SettingsError("SETTINGS_VALUE", path=str(path), pointer="llm", found="no [llm] table", allowed=("llm",))
+    return raw["llm"]
 
 
 def find_settings(start: Path | None = None) -> Path:

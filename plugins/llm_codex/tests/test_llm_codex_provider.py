@@ -15,7 +15,7 @@ from casebound.testing.distributions import listen_to_ctrl_c
 from casebound.testing.scripted import model_request
 from casebound.testing.scripted_program import Lifeline, Play, ScriptedProgram
 from casebound_llm_codex.command import KEY_VARIABLE
-from casebound_llm_codex.provider import CodexProvider
+from casebound_llm_codex.provider import CodexProvider, bound_program
 from casebound_llm_codex.settings import CodexSettings
 
 SUCCESS = (Path(__file__).parent / "replies" / "success.jsonl").read_bytes()
@@ -133,6 +133,14 @@ def test_event_lines_are_kept_byte_for_byte_with_what_ran_and_how_it_ended(progr
     }
 
 
+def test_what_a_live_run_binds_is_what_native_headers_will_say(program):
+    program.plays(Play(output=SUCCESS))
+    bound = bound_program(provider(program)._settings)
+    assert program.calls == []
+    assert {name: send(program).headers[name] for name in bound} == bound
+    assert set(bound) == {"codex-context", "codex-digest", "codex-version"}
+
+
 def test_only_the_end_of_a_long_standard_error_is_kept(program):
     program.plays(Play(output=SUCCESS, errors=b"x" * 300_000 + b"the end"))
     chatter = send(program).headers["stderr"]
@@ -205,7 +213,7 @@ def test_ctrl_c_ends_the_whole_group(program, lifeline, tmp_path):
     source = f"""
 import asyncio, tempfile
 from casebound.testing.scripted import model_request
-from casebound_llm_codex.provider import CodexProvider
+from casebound_llm_codex.provider import CodexProvider, bound_program
 from casebound_llm_codex.settings import CodexSettings
 tempfile.tempdir = {str(tmp_path / "private")!r}
 settings = CodexSettings(program={str(program.path)!r}, base_url="http://127.0.0.1:9/v1")

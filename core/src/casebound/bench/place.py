@@ -45,6 +45,11 @@ def refuse_output(output: Path, repositories: Iterable[Path]) -> None:
         raise _refusal(output, "no folder that would hold it")
     if os.path.lexists(output):
         raise _refusal(output, "something that is there already")
+    refuse_inside(output, repositories)
+
+
+def refuse_inside(output: Path, repositories: Iterable[Path]) -> None:
+    """Refuse a place in a repository, also behind links. Raises `SettingsError` (`BENCH_OUTPUT`)."""
     above = list(_folders_above(output))
     for repository in repositories:
         if any(os.path.samefile(folder, repository) for folder in above):
@@ -60,23 +65,25 @@ def _refusal(output: Path, found: str) -> SettingsError:
     return SettingsError("BENCH_OUTPUT", path=str(output), found=found)
 
 
-def write_folder(output: Path, files: Mapping[str, bytes]) -> None:
+def write_folder(output: Path, files: Mapping[str, bytes], *, private: bool = False) -> None:
     """Create the folder `output` with `files`, whole or not at all.
 
     Args:
         output: must not exist; its parent must.
         files: relative path with `/` → content.
+        private: folders and files are for their owner alone.
 
     Raises:
         SettingsError: it exists, or cannot be written (`BENCH_OUTPUT`); then nothing stands there.
     """
     growing = output.parent / f".casebound-{uuid.uuid4().hex}"
+    folder_mode, file_mode = (0o700, 0o600) if private else (0o777, 0o666)
     try:
-        growing.mkdir()
+        growing.mkdir(folder_mode)
         for path, data in files.items():
             target = growing / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            create_new_file(target, data)
+            target.parent.mkdir(folder_mode, parents=True, exist_ok=True)
+            create_new_file(target, data, mode=file_mode)
         output.mkdir()  # exclusively; a rename would replace an empty folder of somebody else
         growing.rename(output)
     except OSError as exc:

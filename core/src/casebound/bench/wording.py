@@ -82,3 +82,69 @@ NO_AUTHORITY = (
 )
 
 OF_A_BUNDLE = (LEAKAGE, NOT_HIDDEN, DECLARATIONS, DECLARED_CLOSURE, REBUILDING, NO_AUTHORITY, RECEIPTS)
+
+# --- live runs ------------------------------------------------------------------------------------------------------
+
+NO_CAPACITY_CLAIM = (
+    "A live run does not establish that its executor meets the capacity contract of the production journal; production"
+    " owns that boundary."
+)
+CALLS_ONLY = (
+    "maxCalls caps the calls that this run makes. It does not cap the requests that an executor makes of its provider,"
+    " nor tokens, nor money."
+)
+SYSTEM_TEXT = (
+    "The governed system text is handed over by the production request adapter. It is not claimed to be the only system"
+    " context: what else an executor brings is its own, as far as it declares it."
+)
+DECLARED_CONTEXT = (
+    "An executor that runs a program gets a private working folder without the instructions of any project. Global"
+    " skills, settings and an effort that the program has by default are declared context of the run, and not shut out."
+)
+CONSUMED = (
+    "Cancelling, or losing the process, takes back neither requests nor fees. A cancelled slot was attempted; a"
+    " reserved slot without evidence stays unknown and is never called again."
+)
+COST_AS_REPORTED = (
+    "What an executor does not report as billed is unknown; a zero that was filled in does not stand for it."
+)
+NO_RESULT_AHEAD = "The plan says how the run is made. It asserts no result of any model in advance."
+NOT_ACCEPTANCE = (
+    "Neither a complete run nor exit status 0 of `bench live check` is acceptance: `bench check` counts, and people"
+    " review."
+)
+
+OF_A_PLAN = (
+    NO_CAPACITY_CLAIM,
+    CALLS_ONLY,
+    SYSTEM_TEXT,
+    DECLARED_CONTEXT,
+    CONSUMED,
+    COST_AS_REPORTED,
+    NO_RESULT_AHEAD,
+    NOT_ACCEPTANCE,
+)
+
+# --- comparisons ----------------------------------------------------------------------------------------------------
+
+COMPLETE_REQUESTS = (
+    "This is a comparison of complete requests. Several things may differ at once, so what differs in the results is no"
+    " isolated effect of prompt, schema, examples or output mode."
+)
+COUNTS_ONLY = (
+    "The counts are of these cases under these requests. That one is larger than the other does not show that one model"
+    " or request is better than the other."
+)
+PAIRED = "Both runs have the same cases, so their intervals say nothing about the difference between the runs."
+EXACT_INTERVALS = (
+    "Exact binomial intervals (Clopper and Pearson) at 95 %, rounded outwards, as if the slots were independent draws;"
+    " authored cases are no sample, so they show how little a few slots can say, and no more."
+)
+INTERVALS_NEED_LIBRARY = "No intervals: the library for them is not installed (pip install 'casebound[intervals]')."
+REPEATS_ARE_DEPENDENT = "No intervals: the repeats of one case are not independent of each other."
+INCOMPLETE_RUN = (
+    "No intervals: a run is incomplete. What stopped it decided how many slots there are, so its counts are no draws of"
+    " a fixed number."
+)
+
+OF_COMPARISONS = (COUNTS_ONLY, PAIRED)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from casebound.cli.bench_live import compare, live
 from casebound.cli.bench_review import accept, review
 from casebound.cli.common import debug_option, format_option, print_json, print_text
 
@@ -23,6 +24,8 @@ def bench() -> None:
 
 
 bench.add_command(review)
+bench.add_command(live)
+bench.add_command(compare)
 bench.add_command(accept)
 
 

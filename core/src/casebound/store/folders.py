@@ -20,10 +20,15 @@ class Folders:
 
     While they are kept, each is opened once and stays open: a case that is under way opens the same few folders some
     thousand times.
+
+    Args:
+        root: the uppermost folder.
+        private: what is made below it is for its owner alone, whatever the umask permits.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, private: bool = False) -> None:
         self.root = root
+        self.file_mode, self._folder_mode = (0o600, 0o700) if private else (0o666, 0o777)
         self._kept: dict[tuple[str, ...], int] | None = None
 
     @contextmanager
@@ -66,17 +71,19 @@ class Folders:
             else:
                 above = self._descriptor(opened, parts[:-1], create)
                 opened[parts] = (
-                    _made_below(above, parts, self.root) if create else open_below(above, parts[-1], self.root, parts)
+                    _made_below(above, parts, self.root, self._folder_mode)
+                    if create
+                    else open_below(above, parts[-1], self.root, parts)
                 )
         return opened[parts]
 
 
-def _made_below(above: int, parts: Sequence[str], root: Path) -> int:
+def _made_below(above: int, parts: Sequence[str], root: Path, mode: int) -> int:
     try:
         return open_below(above, parts[-1], root, parts)
     except FileNotFoundError:
         with suppress(FileExistsError):
-            os.mkdir(parts[-1], 0o777, dir_fd=above)
+            os.mkdir(parts[-1], mode, dir_fd=above)
         os.fsync(above)
         return open_below(above, parts[-1], root, parts)
 

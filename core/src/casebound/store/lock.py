@@ -31,3 +31,15 @@ def exclusive(package: Package) -> Iterator[None]:
         except BlockingIOError as exc:
             raise UnavailableError("CASE_BUSY", path=str(package.root), found="another process that holds it") from exc
         yield
+
+
+def is_held(package: Package) -> bool:
+    """Tell whether another process holds the package at this moment; nothing is written. Raises as `exclusive`."""
+    try:
+        with package.open() as folder:
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError as exc:
+        raise unreadable(package.root, exc) from exc
+    return False

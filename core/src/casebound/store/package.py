@@ -29,12 +29,13 @@ class Package:
     Args:
         root: the folder; it need not exist before the first `create`.
         workspace: the workspace that it lies in, below which no link is followed; None: reading only.
+        private: what is created is for its owner alone.
     """
 
-    def __init__(self, root: Path, *, workspace: Path | None = None) -> None:
+    def __init__(self, root: Path, *, workspace: Path | None = None, private: bool = False) -> None:
         self.root = root
         self._workspace = workspace
-        self._folders = Folders(root if workspace is None else workspace)
+        self._folders = Folders(root if workspace is None else workspace, private=private)
         self._way = root.relative_to(self._folders.root).parts
 
     def open(self, path: str = "", *, create: bool = False) -> AbstractContextManager[int]:

@@ -47,7 +47,7 @@ def create_file(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
     root = folders.root
     *way, name = path.split("/")
     try:
-        with folders.open((tmp,)) as below, _growing(below) as (temporary, descriptor):
+        with folders.open((tmp,)) as below, _growing(below, folders.file_mode) as (temporary, descriptor):
             view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]
@@ -63,15 +63,20 @@ def create_file(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
     return new
 
 
-def create_new_file(path: Path, data: bytes) -> None:
+def create_new_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Create a file outside every workspace, whole or not at all; one that is there is never touched.
+
+    Args:
+        path: of the file.
+        data: the whole content.
+        mode: its permissions, less what the umask takes.
 
     Raises:
         FileExistsError: something stands at `path`.
         OSError: it cannot be written.
     """
     temporary = path.parent / f".casebound-{uuid.uuid4().hex}"
-    descriptor = os.open(temporary, _CREATE, 0o666)
+    descriptor = os.open(temporary, _CREATE, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -135,9 +140,9 @@ def read_at(folder: int, name: str, shown: str) -> bytes:
 
 
 @contextmanager
-def _growing(folder: int) -> Iterator[tuple[str, int]]:
+def _growing(folder: int, mode: int) -> Iterator[tuple[str, int]]:
     """Yield name and descriptor of a new, locked file in the open `folder`; afterwards the name is gone."""
-    name, descriptor = _new_file(folder)
+    name, descriptor = _new_file(folder, mode)
     try:
         yield name, descriptor
     finally:
@@ -146,10 +151,10 @@ def _growing(folder: int) -> Iterator[tuple[str, int]]:
         os.close(descriptor)
 
 
-def _new_file(folder: int) -> tuple[str, int]:
+def _new_file(folder: int, mode: int) -> tuple[str, int]:
     while True:
         name = uuid.uuid4().hex
-        descriptor = os.open(name, _CREATE, 0o666, dir_fd=folder)
+        descriptor = os.open(name, _CREATE, mode, dir_fd=folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return name, descriptor

@@ -19,7 +19,7 @@ from pathlib import Path
 from casebound.canonical import canonical_bytes
 from casebound.clock import Clock, SystemClock
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply
-from casebound.errors import ProviderError
+from casebound.errors import ProviderError, SettingsError
 from casebound.llm.http.key import masked, resolve_key
 from casebound.llm.strict_schema import sending_copy
 
@@ -118,6 +118,25 @@ class CodexProvider:
             **({"stderr": chatter} if chatter else {}),
         }
         return NativeReply(200, masked(ended.output, self._key), headers, duration_ms)
+
+
+def bound_program(settings: CodexSettings) -> dict[str, str]:
+    """Return what a call with these settings runs, and what may take part beside our own texts; no model is asked.
+
+    Raises:
+        SettingsError: there is no such program, or it cannot be read.
+    """
+    program = find_program(settings.program)
+    try:
+        digest = program.digest()
+    except OSError as exc:
+        found = f"{program.path}: {exc.strerror or 'it cannot be read'}"
+        raise SettingsError("SETTINGS_VALUE", pointer="llm.codex.program", found=found) from None
+    return {
+        "codex-context": declared_context(settings, machine_settings=_MACHINE_SETTINGS.is_dir()),
+        "codex-digest": digest,
+        "codex-version": program.version,
+    }
 
 
 @contextmanager
