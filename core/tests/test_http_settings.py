@@ -71,7 +71,7 @@ def test_a_table_that_cannot_work_is_refused_without_showing_it(table):
 
 def test_the_address_has_no_default_of_its_own():
     with pytest.raises(ValidationError, match="base_url"):
-        HttpSettings()
+        HttpSettings.model_validate({})
 
 
 def test_what_has_no_json_form_is_told():
