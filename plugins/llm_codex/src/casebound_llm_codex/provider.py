@@ -20,7 +20,7 @@ from casebound.canonical import canonical_bytes
 from casebound.clock import Clock, SystemClock
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply
 from casebound.errors import ProviderError
-from casebound.llm.http.key import masked, resolve_key
+from casebound.llm.http.key import Mask, resolve_key
 from casebound.llm.strict_schema import sending_copy
 
 from casebound_llm_codex.command import (
@@ -53,6 +53,7 @@ class CodexProvider:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._key = resolve_key(env=settings.api_key_env, cmd=settings.api_key_cmd, provider="codex")
+        self._mask = Mask(self._key)
         self._program = find_program(settings.program)
 
     @property
@@ -109,7 +110,7 @@ class CodexProvider:
 
     def _native(self, ended: Ended, digest: str, duration_ms: int) -> NativeReply:
         # Masked first: of a key that the cut goes through, a part would stay.
-        chatter = masked(ended.chatter, self._key)[-_MOST_CHATTER:].decode("utf-8", "replace")
+        chatter = self._mask.masked(ended.chatter)[-_MOST_CHATTER:].decode("utf-8", "replace")
         headers = {
             "codex-context": declared_context(self._settings, machine_settings=_MACHINE_SETTINGS.is_dir()),
             "codex-digest": digest,
@@ -117,7 +118,7 @@ class CodexProvider:
             "exit-status": str(ended.status),
             **({"stderr": chatter} if chatter else {}),
         }
-        return NativeReply(200, masked(ended.output, self._key), headers, duration_ms)
+        return NativeReply(200, self._mask.masked(ended.output), headers, duration_ms)
 
 
 @contextmanager
