@@ -28,7 +28,7 @@ from casebound.store.package import Package
 from casebound.strict_json import parse_json
 
 SAFETY_DELAY_S = 60
-LONGEST_WAIT_S = 366 * 86400
+_LONGEST_WISH_S = 366 * 86400
 EXHAUSTED = {
     "plan": "ENTITY_RESOLUTION_INVALID_RESPONSES",
     "assessment": "ENTITY_RESOLUTION_INVALID_RESPONSES",
@@ -231,8 +231,8 @@ def _failed(talk: Conversation, digest: str, native: NativeReply | None, error: 
 
 
 def _wish_ms(seconds: float | None) -> int | None:
-    """Return a server's wish in milliseconds; what is no time to wait is no wish, and no wait is longer than a year."""
-    return round(min(seconds, LONGEST_WAIT_S) * 1000) if seconds is not None and seconds > 0 else None
+    """Return a server's wish in milliseconds; what is no time to wait is no wish, and no wish is longer than a year."""
+    return round(min(seconds, _LONGEST_WISH_S) * 1000) if seconds is not None and seconds > 0 else None
 
 
 # --- when to stop ---------------------------------------------------------------------------------------------------
