@@ -115,8 +115,13 @@ class Rehearsal:
 
     @property
     def agrees(self) -> bool:
-        """Whether every judgment is the recorded one."""
+        """Whether every reply that was judged again got the recorded judgment."""
         return all(attempt.agrees for stage in self.stages for attempt in stage.attempts)
+
+    @property
+    def unjudged(self) -> int:
+        """How many attempts left no reply to judge."""
+        return sum(attempt.rehearsed is None for stage in self.stages for attempt in stage.attempts)
 
     @property
     def exit_status(self) -> int:
