@@ -285,7 +285,7 @@ def _append_event(
 
 
 def _asked_in_turn(course: Course) -> str:
-    """Return a line that names everybody who failed, with the code of his last failure; empty where it was only one."""
+    """Return a line that names everybody who failed, with the code of its last failure; empty where it was only one."""
     failed = {place: outcome.code for place, outcome in course.failures()}
     if len(failed) < 2:
         return ""
