@@ -7,7 +7,7 @@ PYTHON := $(or $(PYTHON),$(shell for p in python3.11 python3.12 python3.13 pytho
 PLUGINS := $(sort $(wildcard plugins/*/pyproject.toml))
 VENV := .venv
 BIN := $(VENV)/bin
-TOOLS := mypy ruff import-linter types-jsonschema types-PyMySQL
+TOOLS := mypy ruff import-linter pytest-xdist types-jsonschema types-PyMySQL
 CODEX := 0.171.0
 QUICK := not services and not faults and not realdata and not foreign
 
@@ -15,7 +15,7 @@ help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
 
 # A new dependency or plugin changes one of these files, and only then is anything installed again.
-$(VENV)/.ready: constraints.txt core/pyproject.toml $(PLUGINS)
+$(VENV)/.ready: Makefile constraints.txt core/pyproject.toml $(PLUGINS)
 	@test -n "$(PYTHON)" || { echo "casebound needs Python 3.11 or newer"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) …"
@@ -37,7 +37,7 @@ demo-local: $(VENV)/.ready .venv-model/.ready  ## the demo, each stage in turn b
 	@$(BIN)/python scripts/demo_local.py
 
 test: $(VENV)/.ready            ## everything that needs nothing but this checkout
-	@$(BIN)/python -m pytest -q -m "$(QUICK)"
+	@$(BIN)/python -m pytest -q -n auto -m "$(QUICK)"
 
 # Servers that this project did not write live apart: what they bring would mix with ours.
 .venv-foreign/.ready: tests/services/foreign-requirements.txt $(VENV)/.ready
@@ -52,7 +52,8 @@ test: $(VENV)/.ready            ## everything that needs nothing but this checko
 
 test-all: $(VENV)/.ready .venv-foreign/.ready .codex-cli/$(CODEX)/.ready  ## everything: services, faults, real data, foreign servers
 	@$(MAKE) --no-print-directory .venv-model/.ready || echo "no local model here: its tests skip"
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n auto -m "$(QUICK)"
+	@$(BIN)/python -m pytest -q -m "not ($(QUICK))"
 
 check: $(VENV)/.ready           ## format, lint, types, imports, generated files
 	@$(BIN)/ruff format --check --quiet .
@@ -71,12 +72,14 @@ spec: $(VENV)/.ready            ## which rows of the checklist a test proves
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-bench: $(VENV)/.ready .venv-bench/.ready .venv-foreign/.ready  ## figures: start-up, host and calls beside peers, verify
+bench: $(VENV)/.ready .venv-bench/.ready .venv-foreign/.ready  ## figures: start-up, host and calls beside peers, verify, benchmarks
 	@$(BIN)/python bench/startup.py
 	@$(BIN)/python bench/host_overhead.py
 	@.venv-bench/bin/python bench/peer_inspect.py
 	@$(BIN)/python bench/provider_cpu.py
 	@$(BIN)/python bench/verify.py
+	@$(BIN)/python bench/captures.py
+	@$(BIN)/python bench/identity.py
 
 docs: $(VENV)/.ready            ## write what is generated below docs/reference
 	@$(BIN)/python scripts/docs.py

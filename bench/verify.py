@@ -3,8 +3,8 @@
     python bench/verify.py [PACKAGE...]
 
 `verify` replays a completed case: each step is derived again, and bytes are compared. Without packages the demo's is
-made in a temporary folder, and the golden ones of every pair of protocol versions follow. Both sides run in this process,
-warm, in turn; the least of all rounds counts, in CPU seconds and in seconds of the wall.
+made in a temporary folder, and the golden ones of every pair of protocol versions follow. Both sides run in this
+process, warm, in turn; the least of all rounds counts, in CPU seconds and in seconds of the wall.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from casebound.contracts.model_call import Outcome
 from casebound.errors import TRANSIENT
 from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.store.events import EventLog
-from casebound.store.layout import Revision
+from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 
 FAILED = ("provider_error", "unknown")
@@ -124,7 +124,7 @@ class Course:
         ]
 
 
-def load_course(package: Package, revision: Revision, policy: StagePolicy) -> Course:
+def load_course(package: Package, revision: ConversationPaths, policy: StagePolicy) -> Course:
     """Return the course of a stage as it stands on disk. Raises `IntegrityError`."""
     attempts = AttemptLog(package, revision, policy.stage).all()
     return Course(policy, attempts, EventLog(package, revision).resumptions(policy.stage))

@@ -23,7 +23,7 @@ from casebound.llm.judge import judge
 from casebound.llm.provider import Provider
 from casebound.specs import PromptProtocol, Validator
 from casebound.store.events import SAFETY_DELAY_S, EventLog
-from casebound.store.layout import Revision
+from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 from casebound.strict_json import parse_json
 
@@ -40,13 +40,15 @@ class Conversation:
     """Everything that one stage of one case needs.
 
     Attributes:
+        revision: where its files lie.
         provider: makes the provider of the answerer at a place on first use, so that a replay needs none.
         spend: called once before each request that is allowed is frozen; raises `BUDGET_REACHED`.
         allow: called with each request before anything of its attempt is written; raises where it may not be asked.
+        exhausted: the code of a review, once too many replies were invalid; None: core's for the stage.
     """
 
     package: Package
-    revision: Revision
+    revision: ConversationPaths
     policy: StagePolicy
     protocol: PromptProtocol
     rules: Sequence[Validator]
@@ -55,6 +57,7 @@ class Conversation:
     clock: Clock
     spend: Callable[[], None]
     allow: Callable[[ModelRequest], None] = lambda request: None
+    exhausted: str | None = None
 
     @property
     def stage(self) -> str:
@@ -241,7 +244,7 @@ def _stop_if_due(talk: Conversation, course: Course) -> bool:
     """Append the event that says why, and return True, where the policy allows no further attempt now."""
     outcomes = [attempt.outcome for attempt in course.attempts if attempt.outcome]
     if sum(outcome.kind == "invalid" for outcome in outcomes) >= talk.policy.max_invalid_responses:
-        _append_event(talk, course, "review", EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), None)
+        _append_event(talk, course, "review", talk.exhausted or EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), None)
         return True
     if course.next.follows == "ask":
         return False
