@@ -21,6 +21,7 @@ from casebound.clock import Clock, SystemClock
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply
 from casebound.errors import ProviderError
 from casebound.llm.http.key import Mask, resolve_key
+from casebound.llm.provider import unsendable
 from casebound.llm.strict_schema import sending_copy
 
 from casebound_llm_codex.command import (
@@ -84,7 +85,7 @@ class CodexProvider:
         except TooMuchOutput:
             failure = _too_much(self._settings.max_body_bytes)
         except OSError as exc:
-            failure = _unsendable(exc.strerror or type(exc).__name__, "the program, and a temporary folder")
+            failure = unsendable(exc.strerror or type(exc).__name__, "the program, and a temporary folder")
         else:
             return self._native(ended, digest, round((self._clock.monotonic() - started) * 1000))
         # Raised out here, so that no context of it holds the environment with the key.
@@ -132,24 +133,20 @@ def private_places(request: ModelRequest, settings: CodexSettings) -> Iterator[P
             inner.mkdir()
         places.catalog.write_bytes(model_catalog(request, settings))
         if schema is not None:
-            schema.write_bytes(canonical_bytes(sending_copy(request.response_schema)))
+            hint = 'use response_format = "json_object" in [llm]'
+            schema.write_bytes(canonical_bytes(sending_copy(request.response_schema, hint=hint)))
         yield places
 
 
 def _check(request: ModelRequest) -> None:
     if request.model is None:
-        raise _unsendable("no model", "a name in [llm] model")
+        raise unsendable("no model", "a name in [llm] model")
     if len(request.user) > MOST_PROMPT_CHARACTERS:
-        raise _unsendable(f"{len(request.user)} characters", f"at most {MOST_PROMPT_CHARACTERS}, the limit of Codex")
+        raise unsendable(f"{len(request.user)} characters", f"at most {MOST_PROMPT_CHARACTERS}, the limit of Codex")
     try:
         (request.user + request.system).encode()
     except UnicodeEncodeError:
-        raise _unsendable("a lone surrogate", "text that has bytes") from None
-
-
-def _unsendable(found: str, expected: str) -> ProviderError:
-    where = "the request, before anything was sent"
-    return ProviderError("LLM_REQUEST", retryable=False, found=found, expected=expected, where=where)
+        raise unsendable("a lone surrogate", "text that has bytes") from None
 
 
 def _too_much(limit: int) -> ProviderError:

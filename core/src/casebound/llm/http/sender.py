@@ -27,6 +27,7 @@ from casebound.errors import ProviderError, SettingsError
 from casebound.llm.http.failure import shown
 from casebound.llm.http.key import Mask, resolve_key
 from casebound.llm.http.settings import HttpSettings
+from casebound.llm.provider import unsendable
 from casebound.settings import Secret
 
 MOST_CONNECTIONS = 128
@@ -94,7 +95,7 @@ class HttpSender:
         except (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError) as exc:
             failure = _no_reply(exc)
         except UnicodeEncodeError:
-            failure = ProviderError("LLM_REQUEST", retryable=False, found="a lone surrogate in the request")
+            failure = unsendable("a lone surrogate", "text that has bytes")
         # Raised out here, so that no context of it holds the library's request.
         raise failure
 
