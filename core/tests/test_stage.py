@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from casebound.contracts.interpretation import Feedback
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply, Outcome
-from casebound.errors import ProviderError, SettingsError
+from casebound.errors import TRANSIENT, ProviderError, SettingsError
 from casebound.llm.attempts import AttemptLog
 from casebound.progress import derive_progress, latest_revision
 from casebound.store.events import EventLog
@@ -22,7 +22,6 @@ BAD = {
     ]
 }
 CUT = native_reply('{"searches":[{"catal', finish_reason="length")
-TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
 AT_ONCE = ("LLM_AUTH", "LLM_QUOTA", "LLM_REQUEST")
 
 

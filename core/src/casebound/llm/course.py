@@ -22,12 +22,12 @@ from typing import Literal
 
 from casebound.contracts.interpretation import Answerer, StagePolicy
 from casebound.contracts.model_call import Outcome
+from casebound.errors import TRANSIENT
 from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.store.events import EventLog
 from casebound.store.layout import Revision
 from casebound.store.package import Package
 
-TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
 FAILED = ("provider_error", "unknown")
 
 

@@ -28,7 +28,7 @@ from casebound.store.package import Package
 from casebound.strict_json import parse_json
 
 SAFETY_DELAY_S = 60
-LONGEST_WAIT_S = 366 * 86400
+_LONGEST_WISH_S = 366 * 86400
 EXHAUSTED = {
     "plan": "ENTITY_RESOLUTION_INVALID_RESPONSES",
     "assessment": "ENTITY_RESOLUTION_INVALID_RESPONSES",
@@ -42,8 +42,8 @@ class Conversation:
 
     Attributes:
         provider: makes the provider of the answerer at a place on first use, so that a replay needs none.
-        spend: called once before each request is sent; raises `BUDGET_REACHED` where nothing more may be.
-        allow: called with each request before it is frozen; raises where it may not be asked at all.
+        spend: called once before each request that is allowed is frozen; raises `BUDGET_REACHED`.
+        allow: called with each request before anything of its attempt is written; raises where it may not be asked.
     """
 
     package: Package
@@ -97,13 +97,17 @@ def accepted_reply(log: AttemptLog, number: int) -> dict[str, object]:
 
 
 async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> None:
-    """Make the next attempt: freeze feedback and request, send, keep, settle."""
+    """Make the next attempt: derive feedback and request, freeze both if they may be sent, send, keep, settle."""
     number = course.attempts[-1].number + 1 if course.attempts else 1
     provider = talk.provider(course.next.place)
-    talk.spend()
-    feedback = _freeze_feedback(talk, log, course.attempts, number)
-    request = derive_request(course, talk.protocol, talk.context, feedback, number)
+    feedback = _feedback(talk, log, course.attempts, number)
+    request = derive_request(
+        course, talk.protocol, talk.context, None if feedback is None else feedback.feedback, number
+    )
     talk.allow(request)
+    talk.spend()
+    if feedback is not None:
+        talk.package.create_artifact(talk.revision.feedback(talk.stage, feedback.attempt), feedback)
     digest = log.write_request(request)
     try:
         native = await provider.send(request)
@@ -142,10 +146,8 @@ def derive_request(
     )
 
 
-def _freeze_feedback(
-    talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt], number: int
-) -> Mapping[str, object] | None:
-    """Return the feedback that attempt `number` carries, writing it unless the last invalid reply has one already.
+def _feedback(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt], number: int) -> Feedback | None:
+    """Return the feedback that attempt `number` carries: the one that is frozen already, else derived now.
 
     An attempt that only repeats one that a provider failed carries the feedback of that one.
     """
@@ -155,11 +157,9 @@ def _freeze_feedback(
     for path in (talk.revision.feedback(talk.stage, place) for place in range(last.number + 1, number + 1)):
         frozen = talk.package.load_if(path, Feedback)
         if frozen is not None:
-            return frozen.feedback
+            return frozen
     outcome = talk.package.digest(log.path(last.number, OUTCOME))
-    frozen = derive_feedback(talk.protocol, talk.context, last, outcome, number)
-    talk.package.create_artifact(talk.revision.feedback(talk.stage, number), frozen)
-    return frozen.feedback
+    return derive_feedback(talk.protocol, talk.context, last, outcome, number)
 
 
 def last_invalid(attempts: Sequence[Attempt]) -> Attempt | None:
@@ -231,8 +231,8 @@ def _failed(talk: Conversation, digest: str, native: NativeReply | None, error: 
 
 
 def _wish_ms(seconds: float | None) -> int | None:
-    """Return a server's wish in milliseconds; what is no time to wait is no wish, and no wait is longer than a year."""
-    return round(min(seconds, LONGEST_WAIT_S) * 1000) if seconds is not None and seconds > 0 else None
+    """Return a server's wish in milliseconds; what is no time to wait is no wish, and no wish is longer than a year."""
+    return round(min(seconds, _LONGEST_WISH_S) * 1000) if seconds is not None and seconds > 0 else None
 
 
 # --- when to stop ---------------------------------------------------------------------------------------------------

@@ -108,7 +108,6 @@ CODE_OF_STATUS = {
     524: "LLM_UNAVAILABLE",
     529: "LLM_UNAVAILABLE",
 }
-TRANSIENT = frozenset({"LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE"})
 
 RETRY_AFTER_FORMS = {
     "seconds": ({"retry-after": "7"}, 7.0),
