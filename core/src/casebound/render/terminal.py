@@ -232,7 +232,8 @@ def next_step(line: Mapping[str, Any], options: str = "") -> str | None:
     if line["code"] == "BINDING_CHANGED":
         # Before anything is frozen there is no resolver, and nothing to revise.
         other = f"casebound revise {case}" if line["resolver"] else "resolve it with --package-id"
-        step = f"put the settings back and resolve the same report again, or {other}"
+        back = step if line["state"] == "blocked" else "resolve the same report again"
+        step = f"put the settings back and {back}, or {other}"
     return f"{step}, not before {line['retry_at']}" if line.get("retry_at") else step
 
 
