@@ -129,12 +129,14 @@ class ProviderSpec:
         factory: `"pkg.mod:Provider"`, called with the validated settings (and, for `resolver = "rules"`, with the
             installed `RuleSet`s by stage as the second argument). Returns a `casebound.llm.provider.Provider`.
         resolver: `model`, or `rules` for a deterministic provider; results say which.
+        needs_model: True: settings without a `model` for it are refused before anything is written.
     """
 
     name: str
     settings: str
     factory: str
     resolver: Literal["model", "rules"] = "model"
+    needs_model: bool = False
 
 
 @dataclass(frozen=True, slots=True)

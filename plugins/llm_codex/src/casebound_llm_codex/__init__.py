@@ -14,5 +14,6 @@ def casebound_providers() -> list[ProviderSpec]:
             "codex",
             settings=f"{__name__}.settings:CodexSettings",
             factory=f"{__name__}.provider:CodexProvider",
+            needs_model=True,
         )
     ]
