@@ -158,15 +158,20 @@ def schemas() -> dict[str, str]:
                 isinstance(value, type)
                 and issubclass(value, Artifact)
                 and value.__module__ == module.__name__
-                and "format" in value.model_fields
+                and (name := _schema_name(value))
             ):
-                name = str(value.model_fields["format"].default).replace("/", "-")
                 schema = value.model_json_schema(mode="serialization")
                 schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
                 pages[f"schemas/{name}.schema.json"] = (
                     json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
                 )
     return pages
+
+
+def _schema_name(artifact: type[Artifact]) -> str | None:
+    """Return the file name of an artifact's schema: of the format that it pins, else one of its own."""
+    pinned = artifact.model_fields["format"].default if "format" in artifact.model_fields else None
+    return pinned.replace("/", "-") if isinstance(pinned, str) else getattr(artifact, "SCHEMA_NAME", None)
 
 
 def response_contracts() -> dict[str, str]:

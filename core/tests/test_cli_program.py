@@ -223,7 +223,7 @@ def test_a_pipe_that_closes_ends_quietly(tmp_path):
     kinds = {
         "runners": "Runner('p%d', 'm:f')",
         "demos": "Demo('p%d', 'm:f')",
-        "benchmarks": "Benchmark('p%d', 'm:C', 'm:f')",
+        "rules": "RuleSet('p%d', 'm:f')",
     }
     source = "".join(
         HEAD.partition("@")[0] + f"@hookimpl\ndef casebound_{kind}():\n    return [{offer} for n in range(9000)]\n"

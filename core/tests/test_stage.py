@@ -352,12 +352,15 @@ def test_a_reply_that_reached_the_disk_is_never_paid_for_again(inventory):
 # --- budgets --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["run_calls", "case_calls"])
-def test_a_budget_stops_before_the_call_and_changes_nothing(inventory, key):
+@pytest.mark.parametrize(
+    ("key", "found"), [("run_calls", "1 call in this run"), ("case_calls", "1 call for this case, in 1 interpretation")]
+)
+def test_a_budget_stops_before_the_call_and_changes_nothing(inventory, key, found):
     inventory.configure(settings_text(more=f"[budget]\n{key} = 1\n"))
     model = InventoryModel()
     result = resolve(inventory, model)
     assert (result.state, result.code, len(model.calls)) == ("looked_up", "BUDGET_REACHED", 1)
+    assert f"found: {found}\n" in result.error
     assert events(inventory) == []
     assert log(inventory, "assessment").numbers() == []
     inventory.configure(settings_text(more=f"[budget]\n{key} = 3\n"))

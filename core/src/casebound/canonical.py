@@ -18,6 +18,7 @@ import rfc8785
 
 from casebound.errors import ContractError
 from casebound.pointer import escape_pointer
+from casebound.text import escape_peculiar
 
 MAX_SAFE_INTEGER = 2**53 - 1
 
@@ -96,6 +97,18 @@ def _refusal(value: object, pointer: str = "") -> ContractError | None:
 def digest_of(data: bytes) -> str:
     """Return the digest of `data`, `sha256:` and 64 hexadecimal digits."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def readable_bytes(value: object) -> bytes:
+    """Return `value` as JSON that a person reads and fills in: indented, keys in their order; no canonical form.
+
+    Characters that nobody can see, or would take for others, stand as escapes; what is parsed is the same.
+
+    Raises:
+        ContractError: as `canonical_bytes`.
+    """
+    canonical_bytes(value)
+    return escape_peculiar(json.dumps(value, ensure_ascii=False, indent=2)).encode() + b"\n"
 
 
 class RunningDigest:

@@ -19,5 +19,6 @@ CORE_COMMANDS: dict[str, str] = {
     "verify": "Check that finished packages still hold.",
     "record": "Write the recorded replies of a package into one file.",
     "rehearse": "Judge recorded replies by the rules of another version.",
+    "bench": "Prepare and check frozen benchmarks of a prompt.",
     "demo": "Resolve the embedded sample report.",
 }

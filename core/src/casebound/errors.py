@@ -246,6 +246,38 @@ register_codes(
                 "the recorded replies cannot be used",
                 "name a recording that nobody altered, or a package that `casebound verify` accepts",
             ),
+            (
+                "BENCH_FILE",
+                "a file of a benchmark cannot be read",
+                "name a regular file with strict JSON in UTF-8, within the limit",
+            ),
+            ("BENCH_CORPUS", "the corpus does not hold", "repair the place that is named, before anything is frozen"),
+            (
+                "BENCH_IDENTITY",
+                "what a measurement must bind cannot be bound, or is not what was bound",
+                "put the named part right, or prepare a new bundle; receipts and captures of another identity do not count",
+            ),
+            (
+                "BENCH_OUTPUT",
+                "the bundle cannot be written there",
+                "name a new folder by its absolute path, outside the repository, in a folder that exists",
+            ),
+            ("BENCH_BUNDLE", "the bundle does not hold", "restore it from a copy, or prepare a new one"),
+            (
+                "BENCH_CAPTURES",
+                "the captures do not hold, or belong to something else",
+                "name the captures of this measurement as they were written",
+            ),
+            (
+                "BENCH_RECEIPT",
+                "a review receipt does not hold",
+                "let its reviewer correct the place that is named; nobody else may",
+            ),
+            (
+                "BENCH_REVIEW",
+                "a review of an output does not hold",
+                "let its reviewer correct the place that is named; `bench review` writes new forms",
+            ),
         ),
         *_rows(
             UnavailableError,

@@ -202,16 +202,20 @@ def casebound_runners() -> Sequence[Runner]:  # type: ignore[empty-body]  # a sp
 
 @hookspec
 def casebound_benchmarks() -> Sequence[Benchmark]:  # type: ignore[empty-body]  # a specification
-    """Offer benchmarks: a corpus model, guides and a checker.
+    """Offer frozen benchmarks of a stage's prompt: a corpus with its model, guides, and what an answer says.
 
-    Called: once, when plugins are listed. This release has no command yet that runs one.
-    Returns: `Benchmark`s.
+    Called: once, when a `casebound bench` command names one, or plugins are listed; the classes and files that it names
+        are opened by the command.
+    Returns: `Benchmark`s. The protocol that one measures is found by stage and version, whoever offers it.
     Collisions: two benchmarks of one name are an error.
-    Errors: `PLUGIN_CLASH`.
+    Errors: `PLUGIN_CLASH`, `PLUGIN_OFFER` (a file that is not `package:path`, no guide, a component that is left out);
+        a corpus that does not hold is `BENCH_CORPUS`.
     Example:
         @hookimpl
         def casebound_benchmarks():
-            return [Benchmark("entity-link", corpus="my_plugin.corpus:Corpus", checker="my_plugin.checker:check")]
+            guide, at = Guide("en", "my_plugin:guide.md"), "my_plugin.corpus"
+            return [Benchmark("links", "link", 1, f"{at}:Corpus", "my_plugin:corpus.json", f"{at}:read",
+                              (guide,), VERSIONS, components=(at,))]
     Since: 0.1
     """
 

@@ -196,6 +196,20 @@ def _check_phase(value: object, builtin: bool) -> str | None:
     return _check_spec_strings("run")(value, builtin)
 
 
+def _check_benchmark(value: object, builtin: bool) -> str | None:
+    assert isinstance(value, Benchmark)  # noqa: S101  # the host has checked the type
+    files = (value.corpus_file, *(guide.file for guide in value.guides))
+    odd = next((file for file in files if not re.fullmatch(r"[A-Za-z_][\w.]*:[\w.-]+(/[\w.-]+)*", file)), None)
+    if odd is not None:
+        return f"benchmark {value.name}: the file {odd!r} is not 'package:path'"
+    if not value.guides:
+        return f"benchmark {value.name}: no guide"
+    lacking = {spec.partition(":")[0] for spec in (value.corpus, value.checker)} - set(value.components)
+    if lacking:
+        return f"benchmark {value.name}: components lack {', '.join(sorted(lacking))}"
+    return _check_spec_strings("corpus", "checker")(value, builtin)
+
+
 HOOKS: tuple[Hook, ...] = (
     Hook(
         "casebound_catalogs",
@@ -211,7 +225,7 @@ HOOKS: tuple[Hook, ...] = (
     Hook("casebound_validators", Validator, _check_validator, ("validators",)),
     Hook("casebound_phases", Phase, _check_phase, ("phases",)),
     Hook("casebound_runners", Runner, _check_spec_strings("run"), ("runners",)),
-    Hook("casebound_benchmarks", Benchmark, _check_spec_strings("corpus", "checker"), ("benchmarks",)),
+    Hook("casebound_benchmarks", Benchmark, _check_benchmark, ("benchmarks",)),
     Hook("casebound_commands", Command, _check_spec_strings("group"), ("commands",)),
 )
 HOOK_OF_KIND: dict[str, Hook] = {kind: hook for hook in HOOKS for kind in hook.kinds}

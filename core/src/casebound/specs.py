@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from casebound.contracts.findings import Finding
     from casebound.contracts.model_call import Prompt
-    from casebound.contracts.stage_facts import StageFacts
 
 CORE_STAGES = ("plan", "assessment", "interpretation")
 STAGES = (*CORE_STAGES, "entity_link")
@@ -173,7 +172,8 @@ class PromptProtocol:
         version: counts from 1; from 1000 for a version that another distribution adds to a stage of core; 0 is the
             prompt of an interpretation without resolution, which no number selects.
         prompt_id: the published name of the prompt (`case_interpretation_resolved_v3`).
-        context: the artifacts of the steps before → the frozen context, a JSON object.
+        context: the artifacts of the steps before (`casebound.contracts.stage_facts.StageFacts`; for a stage that a
+            plugin brings itself, what that plugin freezes) → the frozen context, a JSON object.
         request: (context, feedback or None) → the prompt: system text and user object.
         response_schema: context → JSON Schema (Draft 2020-12) of the reply.
         rules: the validators that judge a reply, in order.
@@ -186,7 +186,7 @@ class PromptProtocol:
     stage: str
     version: int
     prompt_id: str
-    context: Callable[[StageFacts], dict[str, object]]
+    context: Callable[[Any], dict[str, object]]  # what it takes is the stage's own
     request: Callable[[Mapping[str, object], Mapping[str, object] | None], Prompt]
     response_schema: Callable[[Mapping[str, object]], dict[str, object]]
     rules: tuple[RuleRef, ...]
@@ -277,13 +277,70 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
-    """A benchmark: its corpus model, its guides and its checker, named as strings."""
+class Guide:
+    """How people decide a reference, in one language.
 
-    name: str
+    Attributes:
+        language: `en`, `zh` …
+        file: `"package:path/in/it.md"`, shipped with the package.
+    """
+
+    language: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkVersions:
+    """The published names of a benchmark's formats. A new meaning is a new name; what had the old one is kept as it is.
+
+    Attributes:
+        guide: the rules of decision.
+        corpus: the cases with their references.
+        checker: what is counted, and over what.
+        measurement: the measurement identity.
+        captures: recorded outputs.
+        author_review: the receipt of the corpus's author.
+        independent_review: the receipt of a person who wrote no part of the corpus.
+        runtime: what the digest of an installed tree covers.
+    """
+
+    guide: str
     corpus: str
     checker: str
-    guides: tuple[str, ...] = ()
+    measurement: str
+    captures: str
+    author_review: str
+    independent_review: str
+    runtime: str
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A frozen benchmark of one stage's prompt: its cases, its guides, and how an answer is compared.
+
+    Prompt, schema and admission are those of the protocol, wherever it comes from; the benchmark has none of its own.
+
+    Attributes:
+        name: as `casebound bench` names it.
+        stage, protocol_version: which protocol is measured.
+        corpus: `"pkg.mod:Model"`, a subclass of `casebound.contracts.benchmark.Corpus`.
+        corpus_file: `"package:path/in/it.json"`: the published corpus.
+        checker: `"pkg.mod:function"`: an admitted reply (a dict) → its assessment, a text. Pure.
+        guides: one a language; the first is the one that binds where two differ.
+        versions: the names of its formats.
+        components: modules of the plugin whose bytes decide what is counted, those of `corpus` and `checker` among
+            them; the kit adds its own.
+    """
+
+    name: str
+    stage: str
+    protocol_version: int
+    corpus: str
+    corpus_file: str
+    checker: str
+    guides: tuple[Guide, ...]
+    versions: BenchmarkVersions
+    components: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

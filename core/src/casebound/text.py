@@ -34,6 +34,16 @@ def visible(text: str, *, keep: str = "") -> str:
     return _PECULIAR.sub(lambda found: found[0] if found[0] in keep else f"⟦{code_point(found[0])}⟧", text)
 
 
+def escape_peculiar(document: str) -> str:
+    r"""Return an indented JSON document with invisible and look-alike characters as `\u200b`, which parse the same."""
+
+    def escape(found: re.Match[str]) -> str:
+        units = found[0].encode("utf-16-be")
+        return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+    return _PECULIAR.sub(lambda found: found[0] if found[0] == "\n" else escape(found), document)
+
+
 def code_point(character: str) -> str:
     """Return the usual name of one character's code point: `U+` and at least four hexadecimal digits."""
     return f"U+{ord(character):04X}"

@@ -38,6 +38,7 @@ HOMES: dict[str, str] = {
     "verify": "casebound.cli.cases",
     "record": "casebound.cli.replies",
     "rehearse": "casebound.cli.replies",
+    "bench": "casebound.cli.bench",
     "demo": "casebound.cli.cases",
 }
 

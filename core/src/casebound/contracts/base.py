@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
 
 from casebound.canonical import canonical_bytes
 from casebound.clock import format_time, parse_time
@@ -18,9 +19,12 @@ SafeName = Annotated[str, Field(pattern=f"^{SAFE_NAME}$")]
 
 
 def _checked_time(text: str) -> str:
-    if format_time(parse_time(text)) != text:
-        raise ValueError("a time is written otherwise")
-    return text
+    try:
+        if format_time(parse_time(text)) == text:
+            return text
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError("a time is written as 2026-11-01T08:00:00.000Z, in UTC")
 
 
 Time = Annotated[str, AfterValidator(_checked_time)]
@@ -34,6 +38,14 @@ class Contract(BaseModel):
     def to_json(self) -> dict[str, object]:
         """Return the value as plain JSON data; keys that are None stay, so that a format always has all its keys."""
         return self.model_dump(mode="json")
+
+
+class CamelContract(Contract):
+    """A contract whose keys are written in camelCase; in Python they are the usual names."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_alias=True, validate_by_name=True, serialize_by_alias=True
+    )
 
 
 class Artifact(Contract):

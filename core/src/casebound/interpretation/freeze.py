@@ -29,11 +29,23 @@ def _policy(bound: Bound, stage: str, model: StageModel) -> StagePolicy:
     settings = bound.settings
     semantic = settings.interpretation if stage == "interpretation" else settings.entity_resolution
     assert semantic is not None  # noqa: S101  # stages of resolution are bound only where it is on
+    return freeze_policy(bound, stage, model, semantic.max_invalid_responses)
+
+
+def freeze_policy(bound: Bound, stage: str, model: StageModel, max_invalid_responses: int) -> StagePolicy:
+    """Return what a conversation of `stage` freezes about who answers it, and by which protocol and rules.
+
+    Args:
+        bound: settings whose `protocols` know the stage.
+        stage: any stage, of core or of a plugin.
+        model: who answers it.
+        max_invalid_responses: invalid replies after which a person must look.
+    """
     return StagePolicy(
         stage=stage,
         **_answerer(bound, model),
         unknown_calls=model.unknown_calls,  # type: ignore[arg-type]  # settings know only the two words
-        max_invalid_responses=semantic.max_invalid_responses,
+        max_invalid_responses=max_invalid_responses,
         max_retries=model.max_retries,
         fallbacks=tuple(Answerer(**_answerer(bound, fallback)) for fallback in model.fallback),
         fallback_codes=model.fallback_codes,

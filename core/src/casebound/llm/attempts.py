@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from casebound.canonical import digest_of
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeRecord, NativeReply, Outcome
 from casebound.errors import IntegrityError
-from casebound.store.layout import Revision
+from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 
 REQUEST, NATIVE, NATIVE_BODY, REPLY, OUTCOME = "request.json", "native.json", "native.bin", "reply.json", "outcome.json"
@@ -27,9 +27,9 @@ class Attempt:
 
 
 class AttemptLog:
-    """Reads and writes the attempts of one stage of one revision."""
+    """Reads and writes the attempts of one stage of one conversation."""
 
-    def __init__(self, package: Package, revision: Revision, stage: str) -> None:
+    def __init__(self, package: Package, revision: ConversationPaths, stage: str) -> None:
         self._package = package
         self._revision = revision
         self._stage = stage

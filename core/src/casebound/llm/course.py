@@ -8,7 +8,7 @@ Pure, from the frozen policy and from what is on disk: a run that was killed goe
 - They share `max_retries`. A failure that time may mend (`TRANSIENT`) spends one, and the same answerer is asked again
   after the retry time; so does a call of which nobody knows, under `unknown_calls = "retry"`, and is repeated at once.
 - Where no retry is left, or the failure is none that a retry mends, the stage moves on at once, without waiting, if the
-  code is one of `fallback_codes` and somebody is left to ask. He inherits the retries that are left, and no others.
+  code is one of `fallback_codes` and somebody is left to ask. It inherits the retries that are left, and no others.
 - Otherwise the stage stops. Hence a stage meets at most `max_retries` failures and one more for each answerer.
 - Each `resume` begins a new count, with the first answerer.
 """
@@ -25,7 +25,7 @@ from casebound.contracts.model_call import Outcome
 from casebound.errors import TRANSIENT
 from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.store.events import EventLog
-from casebound.store.layout import Revision
+from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 
 FAILED = ("provider_error", "unknown")
@@ -106,7 +106,7 @@ class Course:
 
     @property
     def max_output_tokens(self) -> int:
-        """The cap of the next attempt: it grows by the answerer's factor after each reply of his that was cut off."""
+        """The cap of the next attempt: it grows by the answerer's factor after each of its replies that was cut off."""
         cut = sum(
             turn.place == self.next.place
             and attempt.outcome is not None
@@ -124,7 +124,7 @@ class Course:
         ]
 
 
-def load_course(package: Package, revision: Revision, policy: StagePolicy) -> Course:
+def load_course(package: Package, revision: ConversationPaths, policy: StagePolicy) -> Course:
     """Return the course of a stage as it stands on disk. Raises `IntegrityError`."""
     attempts = AttemptLog(package, revision, policy.stage).all()
     return Course(policy, attempts, EventLog(package, revision).resumptions(policy.stage))

@@ -22,12 +22,11 @@ from casebound.llm.course import Course
 from casebound.llm.judge import judge
 from casebound.llm.provider import Provider
 from casebound.specs import PromptProtocol, Validator
-from casebound.store.events import EventLog
-from casebound.store.layout import Revision
+from casebound.store.events import SAFETY_DELAY_S, EventLog
+from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 from casebound.strict_json import parse_json
 
-SAFETY_DELAY_S = 60
 _LONGEST_WISH_S = 366 * 86400
 EXHAUSTED = {
     "plan": "ENTITY_RESOLUTION_INVALID_RESPONSES",
@@ -41,13 +40,15 @@ class Conversation:
     """Everything that one stage of one case needs.
 
     Attributes:
+        revision: where its files lie.
         provider: makes the provider of the answerer at a place on first use, so that a replay needs none.
         spend: called once before each request that is allowed is frozen; raises `BUDGET_REACHED`.
         allow: called with each request before anything of its attempt is written; raises where it may not be asked.
+        exhausted: the code of a review, once too many replies were invalid; None: core's for the stage.
     """
 
     package: Package
-    revision: Revision
+    revision: ConversationPaths
     policy: StagePolicy
     protocol: PromptProtocol
     rules: Sequence[Validator]
@@ -56,6 +57,7 @@ class Conversation:
     clock: Clock
     spend: Callable[[], None]
     allow: Callable[[ModelRequest], None] = lambda request: None
+    exhausted: str | None = None
 
     @property
     def stage(self) -> str:
@@ -82,7 +84,7 @@ async def converse(talk: Conversation) -> dict[str, object] | None:
         if last and last.outcome and last.outcome.kind == "accepted":
             return accepted_reply(log, last.number)
         course = talk.course(attempts)
-        if _must_wait(talk, course):
+        if _stop_if_due(talk, course):
             return None
         await _ask(talk, log, course)
 
@@ -238,11 +240,11 @@ def _wish_ms(seconds: float | None) -> int | None:
 # --- when to stop ---------------------------------------------------------------------------------------------------
 
 
-def _must_wait(talk: Conversation, course: Course) -> bool:
-    """Record an event and tell True where the policy allows no further attempt now."""
+def _stop_if_due(talk: Conversation, course: Course) -> bool:
+    """Append the event that says why, and return True, where the policy allows no further attempt now."""
     outcomes = [attempt.outcome for attempt in course.attempts if attempt.outcome]
     if sum(outcome.kind == "invalid" for outcome in outcomes) >= talk.policy.max_invalid_responses:
-        _record(talk, course, "review", EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), None)
+        _append_event(talk, course, "review", talk.exhausted or EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), None)
         return True
     if course.next.follows == "ask":
         return False
@@ -251,10 +253,10 @@ def _must_wait(talk: Conversation, course: Course) -> bool:
     failures = [outcome for _, outcome in course.failures()]
     code = failures[-1].code or "LLM_UNAVAILABLE"
     if course.next.follows == "wait":
-        _record(talk, course, "retry_pending", code, _retry_at(failures[-1]))
+        _append_event(talk, course, "retry_pending", code, _retry_at(failures[-1]))
     else:
         # A resumption begins with the first answerer, so the wish of everybody who failed counts.
-        _record(talk, course, "blocked", code, max(map(_retry_at, failures)))
+        _append_event(talk, course, "blocked", code, max(map(_retry_at, failures)))
     return True
 
 
@@ -263,7 +265,7 @@ def _retry_at(failed: Outcome) -> datetime:
     return parse_time(failed.at) + timedelta(seconds=delay)
 
 
-def _record(
+def _append_event(
     talk: Conversation,
     course: Course,
     kind: Literal["blocked", "retry_pending", "review"],
@@ -286,7 +288,7 @@ def _record(
 
 
 def _asked_in_turn(course: Course) -> str:
-    """Return a line that names everybody who failed, with the code of his last failure; empty where it was only one."""
+    """Return a line that names everybody who failed, with the code of its last failure; empty where it was only one."""
     failed = {place: outcome.code for place, outcome in course.failures()}
     if len(failed) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""The events of one interpretation: why it waits, since when, until when, and that it was resumed. Append only."""
+"""The events of one conversation: why it waits, since when, until when, and that it was resumed. Append only."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Iterable
 
 from casebound.contracts.interpretation import Event
 from casebound.errors import IntegrityError
-from casebound.store.layout import Revision
+from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
+
+# Whatever a case waits for, a server or a database, it goes on no sooner than this.
+SAFETY_DELAY_S = 60
 
 
 class EventLog:
-    """Reads and appends the events of one revision."""
+    """Reads and appends the events of one interpretation, or of whatever else a model is asked about."""
 
-    def __init__(self, package: Package, revision: Revision) -> None:
+    def __init__(self, package: Package, revision: ConversationPaths) -> None:
         self._package = package
         self._revision = revision
 

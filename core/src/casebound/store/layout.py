@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Protocol
 
 from casebound.canonical import file_name_of
 
@@ -34,6 +35,31 @@ def entity_capture(digest: str) -> str:
 def phase_mark(name: str, revision: Revision) -> str:
     """Return the path of the mark that phase `name` of a plugin ran to its end behind interpretation `revision`."""
     return f"analysis/{name}/phase{'' if revision.number == 1 else f'-{revision.number:04d}'}.json"
+
+
+class ConversationPaths(Protocol):
+    """Where the attempts of a stage, their feedback and the events lie; a `Revision` is one."""
+
+    @property
+    def events(self) -> str:
+        """The folder of all events."""
+        ...
+
+    def attempts(self, stage: str) -> str:
+        """Return the folder of all attempts beside those of `stage`."""
+        ...
+
+    def attempt(self, stage: str, number: int) -> str:
+        """Return the folder of one attempt, `<attempts>/<stage>-NNNN`."""
+        ...
+
+    def feedback(self, stage: str, number: int) -> str:
+        """Return the path of the feedback that precedes attempt `number`."""
+        ...
+
+    def event(self, number: int) -> str:
+        """Return the path of event `number`, `<events>/NNNN.json`."""
+        ...
 
 
 class Revision:

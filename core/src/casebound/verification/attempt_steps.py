@@ -13,7 +13,7 @@ from casebound.llm.judge import judge
 from casebound.llm.stage import derive_feedback, derive_request, last_invalid
 from casebound.specs import PromptProtocol, Validator
 from casebound.store.events import resumptions
-from casebound.store.layout import Revision
+from casebound.store.layout import ConversationPaths
 from casebound.strict_json import JsonError, parse_json
 from casebound.verification.evidence import Evidence, Stop
 
@@ -23,7 +23,7 @@ UNANSWERED = ("provider_error", "unknown")
 
 def verify_stage(
     evidence: Evidence,
-    revision: Revision,
+    revision: ConversationPaths,
     policy: StagePolicy,
     protocol: PromptProtocol,
     rules: Sequence[Validator],
@@ -66,7 +66,7 @@ def verify_stage(
 class _Files:
     """Where the attempts of one stage lie."""
 
-    revision: Revision
+    revision: ConversationPaths
     stage: str
 
     def path(self, number: int, name: str) -> str:

@@ -21,7 +21,7 @@ from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
 from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
 from casebound.specs import PromptProtocol, Validator
-from casebound.store.layout import Revision
+from casebound.store.layout import ConversationPaths, Revision
 from casebound.verification.attempt_steps import verify_stage
 from casebound.verification.evidence import Evidence, Stop
 from casebound.verification.report_steps import ReportSteps
@@ -29,7 +29,7 @@ from casebound.verification.report_steps import ReportSteps
 Reply = dict[str, object]
 
 
-def verify_events(evidence: Evidence, revision: Revision) -> None:
+def verify_events(evidence: Evidence, revision: ConversationPaths) -> None:
     """Verify that every event can be read and none is missing. Raises `Stop`."""
     for place, path in enumerate(evidence.below(revision.events)):
         evidence.load(path, Event)

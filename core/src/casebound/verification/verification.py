@@ -68,11 +68,11 @@ def verify_package(root: Path, host: Host) -> Verification:
     evidence = Evidence(root)
     revisions = [Revision(number) for number in _numbers([*evidence.paths, *evidence.folders])]
     verify_files(evidence, revisions)
-    with _guarded(evidence, layout.PACKAGE):
+    with failures_noted(evidence, layout.PACKAGE):
         report = verify_report(evidence, host)
         for place, revision in enumerate(revisions):
             _verify_place(evidence, revisions[:place], revision)
-            with _guarded(evidence, revision.input):
+            with failures_noted(evidence, revision.input):
                 verify_events(evidence, revision)
                 if report is not None:
                     verify_revision(evidence, host, report, revision)
@@ -82,7 +82,7 @@ def verify_package(root: Path, host: Host) -> Verification:
 
 
 @contextmanager
-def _guarded(evidence: Evidence, file: str) -> Iterator[None]:
+def failures_noted(evidence: Evidence, file: str) -> Iterator[None]:
     """Turn whatever a derivation ends with into a finding about `file`: a package is data, and may hold anything."""
     try:
         yield

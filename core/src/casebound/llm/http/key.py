@@ -34,7 +34,7 @@ def resolve_key(*, env: str | None, cmd: Sequence[str] | None, provider: str) ->
 
 
 class Mask:
-    """Takes one key out of what others say; it belongs to whoever holds the key, and ends with him.
+    """Takes one key out of what others say; it belongs to what holds the key, and ends with it.
 
     A key of a few characters is a stand-in for servers without keys; masking it would damage the text of replies.
     """

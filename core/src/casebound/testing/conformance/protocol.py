@@ -6,7 +6,7 @@ Subclass `ProtocolConformance`, name the class `Test…`, and say where the vers
         where = "my_plugin.plan_v1000:PROTOCOL"
 
 The inputs are small cases of an inventory (`casebound.testing.inventory_cases`); a stage of your own brings its own, by
-overriding `situations` and `facts`.
+overriding `situations` and `facts`; what it takes in the place of the artifacts is JSON data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from casebound.contracts.findings import Finding
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import CODES
 from casebound.host import Host, build_host
-from casebound.specs import PromptProtocol
+from casebound.specs import CORE_STAGES, PromptProtocol
 from casebound.testing.inventory_cases import SITUATIONS, facts_from_json, facts_of, facts_to_json
 
 HOSTILE = "hostile"
@@ -63,7 +63,7 @@ def digest_of_requests(where: str, inputs: Sequence[Mapping[str, Any]]) -> str:
     protocol = find_protocol(where)
     made: list[object] = []
     for data in inputs:
-        context = protocol.context(facts_from_json(data))
+        context = protocol.context(facts_from_json(data) if protocol.stage in CORE_STAGES else data)
         feedback = protocol.feedback(_findings(protocol), context)
         for said in (None, feedback):
             prompt = protocol.request(context, said)
@@ -211,7 +211,8 @@ class ProtocolConformance:
 
     def test_it_is_the_same_in_every_process(self, facts: Mapping[str, StageFacts]) -> None:
         """Hash seed, locale, time zone and folder make no difference. Repair: sort sets; read no clock, no variable."""
-        inputs = canonical_bytes([facts_to_json(given) for given in facts.values()])
+        plain = [facts_to_json(given) if isinstance(given, StageFacts) else given for given in facts.values()]
+        inputs = canonical_bytes(plain)
         digests = {digest_of_requests(self.where, json.loads(inputs))}
         for seed, locale, zone in (("0", "C", "UTC"), ("4711", "tr_TR.UTF-8", "Pacific/Kiritimati")):
             variables = {**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": locale, "TZ": zone}
