@@ -31,6 +31,7 @@ def casebound_providers():
     return [
         ProviderSpec("echo", settings="casebound_inv_echo:Settings", factory="casebound_inv_echo:Echo"),
         ProviderSpec("rules", "casebound_inv_echo:Settings", "casebound_inv_echo:Rules", resolver="rules"),
+        ProviderSpec("named", "casebound_inv_echo:Settings", "casebound_inv_echo:Echo", needs_model=True),
         ProviderSpec("lost", settings="casebound_inv_lost:Settings", factory="casebound_inv_lost:Lost"),
     ]
 
@@ -281,6 +282,30 @@ def test_a_name_that_does_not_hold_is_refused_by_its_key(bound, old, new, code, 
         bound(old, new)
     assert (caught.value.code, caught.value.pointer, caught.value.exit_status) == (code, pointer, 2)
     assert code != "SETTINGS_NAME" or caught.value.allowed
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({'provider = "echo"\nmodel = "big"': 'provider = "named"', "[llm.echo]": "[llm.named]"}, "llm.model"),
+        ({"[llm.stage.plan]": '[llm.stage.plan]\nprovider = "named"'}, "llm.stage.plan.model"),
+        (
+            {"timeout_s = 7": "", '[llm.profile.spare]\nprovider = "rules"': '[llm.profile.spare]\nprovider = "named"'},
+            "llm.profile.spare.model",
+        ),
+    ],
+)
+def test_a_provider_that_needs_a_model_is_refused_without_one(bound, changes, pointer):
+    text = SETTINGS
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(SettingsError) as caught:
+        bound(text=text)
+    assert (caught.value.code, caught.value.pointer, caught.value.exit_status) == ("SETTINGS_VALUE", pointer, 2)
+    assert "the provider named needs one" in str(caught.value)
+    table = pointer.removesuffix(".model")
+    assert bound(text=text.replace(f"[{table}]\n", f'[{table}]\nmodel = "m"\n')).stages["plan"]
 
 
 def test_a_providers_code_is_not_imported_for_stages_that_do_not_use_it(bound):

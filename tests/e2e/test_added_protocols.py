@@ -88,6 +88,7 @@ def test_a_stranger_adds_a_version_resolves_with_it_and_takes_it_away_again(stra
     assert stranger.run("verify", str(package)).returncode == 0
 
     before = digests(package)
+    kept = sorted(path.name for path in stranger.inventory.folder.glob("*"))
     stranger.remove()
     gone = stranger.run("verify", str(package), "--format", "json")
     assert gone.returncode == 1
@@ -95,9 +96,23 @@ def test_a_stranger_adds_a_version_resolves_with_it_and_takes_it_away_again(stra
     assert ("PLUGIN_MISSING", "casebound-terse 1.0") in [
         (finding["code"], finding["message"].rpartition("install ")[2]) for finding in findings
     ]
+    told = " ".join(stranger.run("verify", str(package)).stdout.split())
+    assert ("does not hold" in told, "could not be judged here: install" in told) == (True, True)
+    assert ("Trust nothing" in told, "restore" in told) == (False, False)
+    stranger.inventory.configure(settings_text())
+    for command in (
+        ("rehearse", str(package)),
+        ("record", str(package), "--out", "replies.json"),
+        ("resolve", "report.md", "--workspace", "again", "--replay-from", str(package)),
+    ):
+        missing = stranger.run(*command)
+        assert (missing.returncode, missing.stderr.partition(":")[0]) == (1, "PLUGIN_MISSING")
+        assert "casebound-terse 1.0" in missing.stderr
+    assert sorted(path.name for path in stranger.inventory.folder.glob("*")) == kept
     assert digests(package) == before
     assert digests(CORE) == core
 
+    stranger.inventory.configure(settings_text(more=PINNED))
     stranger.install()
     assert stranger.run("verify", str(package)).returncode == 0
 
@@ -119,8 +134,8 @@ def test_a_case_that_waits_for_a_version_that_is_gone_says_so_and_is_kept(
     gone = inventory.project(RaisingProvider()).resume("INC-7")
     assert gone.code == "PLUGIN_MISSING"
     assert "casebound-terse 1.0" in str(gone.error)
-    after = digests(inventory.package().root)
-    assert {path: after[path] for path in before} == before
+    assert gone.state == "blocked"
+    assert digests(inventory.package().root) == before
 
     inventory.configure(settings_text(more=PINNED))
     assert inventory.project(InventoryModel(), plugins=plugins).resume("INC-7").state == "interpreted"

@@ -8,7 +8,14 @@ import pytest
 from casebound.canonical import digest_of
 from casebound.contracts.interpretation import InterpretationContext, InterpretationInput
 from casebound.contracts.model_call import Outcome
-from casebound.errors import CaseboundError, ProviderError, ResearchError, SettingsError, UnavailableError
+from casebound.errors import (
+    CaseboundError,
+    IntegrityError,
+    ProviderError,
+    ResearchError,
+    SettingsError,
+    UnavailableError,
+)
 from casebound.frozen import find_protocol
 from casebound.installed import Installed
 from casebound.llm.attempts import OUTCOME, AttemptLog
@@ -127,6 +134,40 @@ def test_a_rule_that_a_newer_plugin_adds_judges_new_interpretations_alone(invent
     assert rules[2] == [*rules[1], "STRICTER"]
     assert files(inventory, FIRST) == before
     assert answer(inventory, plugins=newer) == "holds"
+
+
+@pytest.mark.parametrize(
+    "path", ["package.json", "admission.json", "build.json", "case.json", "source/report.md", "research/facts.json"]
+)
+def test_a_package_that_was_altered_is_not_built_on(inventory, path):
+    inventory.resolve(InventoryModel())
+    file = inventory.package().root / path
+    kept = file.read_bytes()
+    file.chmod(0o644)
+    file.write_bytes(kept.replace(b"e", b"a", 1))
+    before = files(inventory)
+    with pytest.raises(IntegrityError) as caught:
+        revise(inventory, RaisingProvider())
+    assert (caught.value.code, caught.value.path) == ("STORE_DIGEST", str(file))
+    file.unlink()
+    if path != "package.json":  # without it there is no case
+        with pytest.raises(IntegrityError, match="STORE_MISSING"):
+            revise(inventory, RaisingProvider())
+    file.write_bytes(kept)
+    assert files(inventory) == {**before, path: digest_of(kept)}
+    assert revise(inventory, InventoryModel()).state == "interpreted"
+
+
+def test_captures_of_the_facts_are_compared_too_with_the_newest_seal(inventory):
+    inventory.resolve(InventoryModel())
+    revise(inventory, InventoryModel(scripted={"plan": ["x", "x", "x"]}))
+    (path,) = [path for path in inventory.package().paths() if path.startswith("research/captures/")]
+    file = inventory.package().root / path
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes() + b" ")
+    with pytest.raises(IntegrityError, match="STORE_DIGEST"):
+        revise(inventory, RaisingProvider())
+    assert numbers(inventory) == [1, 2]
 
 
 # --- a case that waits ----------------------------------------------------------------------------------------------

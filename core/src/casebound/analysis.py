@@ -104,7 +104,25 @@ class Analysis:
             write_inputs(package, revision, resolution, input_)
         else:
             self._engine.refuse_change(changed_models(bound, input_))
+            self._need_plugins(input_)
         return input_, resolution
+
+    def _need_plugins(self, input_: InterpretationInput) -> None:
+        """Refuse, before anything is paid for, a frozen version or rule that is gone and still needed.
+
+        Raises:
+            PluginError: `PLUGIN_MISSING`, naming the distribution.
+        """
+        revision, host = self._revision, self._engine.bound.host
+        done = {
+            "plan": revision.plan,
+            "assessment": revision.assessment,
+            "interpretation": revision.interpretation,
+        }
+        for policy in input_.stages:
+            if not self._package.exists(done[policy.stage]):
+                find_protocol(host, policy.protocol)
+                find_rules(host, policy)
 
     # --- resolution -------------------------------------------------------------------------------------------------
 

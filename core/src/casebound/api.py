@@ -119,6 +119,7 @@ def record(package: Path_, file: Path_, *, host: Host | None = None) -> None:
     Raises:
         SettingsError: `PACKAGE_UNREADABLE`; `REPLAY_SOURCE` for a package that does not hold or has no replies;
             `OUTPUT_FILE`; `USAGE` for what is no path.
+        PluginError: `PLUGIN_MISSING`, with the distribution that is needed to judge the package.
     """
     write_recording(_package_path(package), Path(file), host or build_host())
 

@@ -261,7 +261,7 @@ def bind_stage(settings: Settings, host: Host, stage: str) -> StageModel:
     """Return who answers `stage`: `[llm]`, overlaid by `[llm.stage.X]`, with its fallbacks.
 
     Raises:
-        SettingsError: the provider is not installed, or its own settings do not hold.
+        SettingsError: the provider is not installed, needs a model and has none, or its own settings do not hold.
         PluginError: the provider's settings model does not import.
     """
     llm = settings.llm
@@ -291,12 +291,21 @@ def _answerer(settings: Settings, host: Host, choice: LlmProfile, prefix: str) -
         "ProviderSpec", host.need("providers", provider, path=str(settings.llm_path), pointer=f"{prefix}.provider")
     )
     elsewhere = provider != llm.provider
+    # The model and its price belong to the provider of [llm]; another provider starts without them.
+    model = choice.model if elsewhere else chosen("model")
+    if model is None and spec.needs_model:
+        raise SettingsError(
+            "SETTINGS_VALUE",
+            path=str(settings.llm_path),
+            pointer=f"{prefix if elsewhere else 'llm'}.model",
+            found="nothing",
+            expected=f"the name of a model: the provider {provider} needs one",
+        )
     return {
         "spec": spec,
         "settings": _provider_settings(settings, host, spec, choice, prefix),
         "provider": provider,
-        # The model and its price belong to the provider of [llm]; another provider starts without them.
-        "model": choice.model if elsewhere else chosen("model"),
+        "model": model,
         "price": choice.price if elsewhere else chosen("price"),
         "response_format": chosen("response_format"),
         "timeout_s": chosen("timeout_s"),

@@ -12,6 +12,7 @@ from casebound.progress import begun_revisions
 from casebound.settings_model import Budget
 from casebound.specs import CORE_STAGES
 from casebound.store.package import Package
+from casebound.store.preview import Preview
 
 
 class Purse:
@@ -22,9 +23,10 @@ class Purse:
         self._spent = 0
 
     def spend(self, package: Package) -> None:
-        """Pay for one call of the case in `package`, before it is made. Raises as `check`."""
+        """Pay for one call of the case in `package`, before it is made; a preview costs nothing. Raises as `check`."""
         self.check(package)
-        self._spent += 1
+        if not isinstance(package, Preview):
+            self._spent += 1
 
     def check(self, package: Package) -> None:
         """Refuse a further call.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from casebound.store import Package, Workspace, layout
 from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
 from casebound.store.package import parse_canonical
+from casebound.store.preview import Preview, WouldWrite
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
@@ -68,9 +70,7 @@ class Project:
 
     def __post_init__(self) -> None:
         self._purse = Purse(self.settings.budget)
-        self._engine = Engine(
-            self.bound, self.clock, self._purse.spend, self.providers, lambda package, step: self.on_step(package, step)
-        )
+        self._engine = Engine(self.bound, self.clock, self._purse.spend, self.providers, self._tell_step)
         if self.replay is not None:
             self.providers.update(dict.fromkeys(self.bound.stages, self.replay))
             self._engine.allow = self.replay.check
@@ -140,6 +140,8 @@ class Project:
     def resume(self, case: str, *, stop_after: str | None = None) -> Result:
         """Go on with a blocked case, not before its retry time.
 
+        Where settings, plugins, budget or replies refuse it, nothing is written: the case stays blocked.
+
         Raises:
             SettingsError: `CASE_UNKNOWN`; `RETRY_LATER` with the time; `RESUME_REFUSED` for a case in review.
         """
@@ -165,7 +167,13 @@ class Project:
             if progress.state != "interpreted":
                 self._reach_outside(stop_after)
             if progress.state == "blocked" and progress.event is not None:
-                self._record_resumption(package, progress.event)
+                resumed = self._resumption(progress.event)
+                try:
+                    self._try_out(package, resumed, stop_after)
+                except CaseboundError as exc:
+                    with contradictions_told(package):
+                        return _failed(derive_result(package), exc)
+                EventLog(package, latest_revision(package)).append(resumed)
             return self._advance(package, None, stop_after)
 
     def revise(self, case: str, *, stop_after: str | None = None) -> Result:
@@ -269,18 +277,32 @@ class Project:
         with contradictions_told(package):
             return derive_result(package, report=report, progress=progress)
 
-    def _record_resumption(self, package: Package, event: Event) -> None:
-        EventLog(package, latest_revision(package)).append(
-            Event(
-                kind="resumed",
-                code=event.code,
-                at=format_time(self.clock.now()),
-                retry_at=None,
-                detail="resumed by the operator",
-                stage=event.stage,
-                attempts=event.attempts,
-            )
+    def _resumption(self, event: Event) -> Event:
+        """Return the event that ends the wait of `event`."""
+        return Event(
+            kind="resumed",
+            code=event.code,
+            at=format_time(self.clock.now()),
+            retry_at=None,
+            detail="resumed by the operator",
+            stage=event.stage,
+            attempts=event.attempts,
         )
+
+    def _try_out(self, package: Package, resumed: Event, stop_after: str | None) -> None:
+        """Go the way of a case that `resumed` lets go on, up to the first thing that would be written or sent.
+
+        Raises:
+            CaseboundError: whatever refuses on that way.
+        """
+        revision = latest_revision(package)
+        path = revision.event(EventLog(package, revision).next_number())
+        with suppress(WouldWrite):
+            self._loop.run(self._pipeline.advance(Preview(package.root, {path: resumed.to_bytes()}), stop_after))
+
+    def _tell_step(self, package: Package, step: str) -> None:
+        if not isinstance(package, Preview):
+            self.on_step(package, step)
 
     # --- what the calls share ---------------------------------------------------------------------------------------
 

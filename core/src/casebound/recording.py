@@ -14,7 +14,7 @@ from casebound.binding import Bound
 from casebound.contracts.interpretation import InterpretationInput
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeRecord
 from casebound.contracts.recording import RecordedAttempt, RecordedOutcome, Recording
-from casebound.errors import IntegrityError, SettingsError
+from casebound.errors import IntegrityError, PluginError, SettingsError
 from casebound.host import Host
 from casebound.llm.attempts import NATIVE, NATIVE_BODY, REPLY, REQUEST, Attempt, AttemptLog
 from casebound.llm.replay import ReplayProvider, recorded_request
@@ -30,6 +30,7 @@ def open_replay(source: Path, bound: Bound) -> ReplayProvider:
     Raises:
         SettingsError: `REPLAY_SOURCE`, `PACKAGE_UNREADABLE`; `REPLAY_MISMATCH` where the settings name another provider
             or model than answered then.
+        PluginError: as `record_package`.
     """
     replay = ReplayProvider(load_recording(source, bound.host))
     for stage, model in bound.stages.items():
@@ -43,6 +44,7 @@ def load_recording(source: Path, host: Host) -> Recording:
     Raises:
         SettingsError: `REPLAY_SOURCE`: it cannot be read, was altered, does not hold, or has no replies;
             `PACKAGE_UNREADABLE` for a folder that is no package.
+        PluginError: as `record_package`.
     """
     if source.is_dir():
         return record_package(source, host)
@@ -63,8 +65,12 @@ def record_package(root: Path, host: Host) -> Recording:
 
     Raises:
         SettingsError: `PACKAGE_UNREADABLE`; `REPLAY_SOURCE` for one that does not hold, or that has no replies.
+        PluginError: `PLUGIN_MISSING`: nobody can tell whether it holds, because a plugin is not installed.
     """
     verification = verify_package(root, host)
+    if verification.only_plugins_missing:
+        missing = "; ".join(dict.fromkeys(finding.message for finding in verification.findings))
+        raise PluginError("PLUGIN_MISSING", path=str(root), found=missing)
     if verification.findings:
         first, others = verification.findings[0], len(verification.findings) - 1
         more = f", and {others} more" if others else ""
@@ -80,6 +86,7 @@ def write_recording(root: Path, file: Path, host: Host) -> Recording:
 
     Raises:
         SettingsError: as `record_package`; `OUTPUT_FILE` where the file exists, or cannot be written.
+        PluginError: as `record_package`.
     """
     recording = record_package(root, host)
     try:

@@ -3,6 +3,7 @@
 Rules:
 - Report, case and facts stay: what was built and fetched is not built and fetched again.
 - An interpretation before it is never touched, finished or not; the newest one speaks for the case.
+- What it builds on must be what the newest seal says, by size and digest; `verify` derives, this only compares.
 - It has begun as soon as anything is frozen. Until then nothing is written, whatever fails.
 - One that was cut off, and froze just what the settings at hand freeze, is gone on with: what it paid for is kept.
 """
@@ -11,14 +12,15 @@ from __future__ import annotations
 
 import asyncio
 
+from casebound.canonical import digest_of
 from casebound.contracts.capture import Facts
 from casebound.contracts.case import Case
-from casebound.contracts.interpretation import InterpretationInput
+from casebound.contracts.interpretation import InterpretationInput, Seal
 from casebound.contracts.plan import ResolutionInput
 from casebound.engine import Engine
-from casebound.errors import SettingsError
+from casebound.errors import IntegrityError, SettingsError
 from casebound.interpretation.freeze import freeze_interpretation
-from casebound.progress import WAITING, derive_progress, has_begun, latest_revision
+from casebound.progress import WAITING, begun_revisions, derive_progress, has_begun, latest_revision
 from casebound.resolution.freeze import freeze_resolution
 from casebound.store import layout
 from casebound.store.layout import Revision
@@ -47,10 +49,12 @@ async def begin_revision(engine: Engine, package: Package) -> Revision | None:
     Raises:
         SettingsError: no interpretation has begun yet (`REVISE_REFUSED`); else as `fresh_resolution`.
         ResearchError: the database does not answer.
+        IntegrityError: report, case or facts are not what is sealed (`STORE_DIGEST`, `STORE_MISSING`).
     """
     newest = latest_revision(package)
     if not has_begun(package, newest):
         raise _nothing_to_revise(package)
+    _refuse_altered(package)
     case, facts = package.load(layout.CASE, Case), package.load(layout.FACTS, Facts)
     resolution = await fresh_resolution(engine, case, facts)
     input_ = freeze_interpretation(engine.bound, case, facts, resolution)
@@ -68,6 +72,20 @@ def write_inputs(
     if resolution is not None:
         package.create_artifact(revision.resolution_input, resolution)
     package.create_artifact(revision.input, input_)
+
+
+def _refuse_altered(package: Package) -> None:
+    """Compare what a revision builds on with the newest seal; a package that no interpretation sealed has none."""
+    seals = [revision.seal for revision in begun_revisions(package) if package.exists(revision.seal)]
+    for file in package.load(seals[-1], Seal).files if seals else ():
+        if file.path.startswith("analysis/"):
+            continue
+        data = package.read(file.path)
+        place = str(package.root / file.path)
+        if data is None:
+            raise IntegrityError("STORE_MISSING", path=place, found=f"nothing, and {seals[-1]} knows it")
+        if (len(data), digest_of(data)) != (file.size, file.digest):
+            raise IntegrityError("STORE_DIGEST", path=place, found=f"bytes that {seals[-1]} does not know")
 
 
 def _nothing_to_revise(package: Package) -> SettingsError:

@@ -128,6 +128,7 @@ class ProviderSpec:
         factory: `"pkg.mod:Provider"`, called with the validated settings (and, for `resolver = "rules"`, with the
             installed `RuleSet`s by stage as the second argument). Returns a `casebound.llm.provider.Provider`.
         resolver: `model`, or `rules` for a deterministic provider; results say which.
+        needs_model: True: settings without a `model` for it are refused before anything is written.
         program: for a provider that runs a program: `"pkg.mod:function"`, called with the validated settings; returns
             what it runs, as texts by name (version, digest of the file …). A live run of a benchmark binds them. It
             asks no model and resolves no secret.
@@ -137,6 +138,7 @@ class ProviderSpec:
     settings: str
     factory: str
     resolver: Literal["model", "rules"] = "model"
+    needs_model: bool = False
     program: str | None = None
 
 

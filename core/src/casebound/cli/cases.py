@@ -132,7 +132,7 @@ def verify(packages: tuple[str, ...], as_json: bool) -> int:
     from casebound.render.terminal import verification_nodes, verification_notes
     from casebound.result import common_exit_status
 
-    statuses, answers = [], []
+    statuses, verifications = [], []
     for package in packages:
         try:
             with redirect_stdout(sys.stderr):  # what a plugin prints is no answer
@@ -146,9 +146,9 @@ def verify(packages: tuple[str, ...], as_json: bool) -> int:
         else:
             print_nodes(verification_nodes(verification))
         statuses.append(0 if verification else 1)
-        answers.append(verification.answer)
+        verifications.append(verification)
     if not as_json:
-        print_nodes(verification_notes(answers))
+        print_nodes(verification_notes(verifications))
     return common_exit_status(statuses)
 
 

@@ -42,6 +42,10 @@ WHAT_ANSWERS_MEAN = {
         "Does not hold: the files that are named are not what casebound wrote, or not all of it. Trust nothing in the"
         " package; restore it from a copy."
     ),
+    "plugin_missing": (
+        "Does not hold, because it could not be judged here: install the distribution that is named, then verify again."
+        " Nothing that could be judged speaks against the package."
+    ),
 }
 
 
@@ -232,7 +236,8 @@ def next_step(line: Mapping[str, Any], options: str = "") -> str | None:
     if line["code"] == "BINDING_CHANGED":
         # Before anything is frozen there is no resolver, and nothing to revise.
         other = f"casebound revise {case}" if line["resolver"] else "resolve it with --package-id"
-        step = f"put the settings back and resolve the same report again, or {other}"
+        back = step if line["state"] == "blocked" else "resolve the same report again"
+        step = f"put the settings back and {back}, or {other}"
     return f"{step}, not before {line['retry_at']}" if line.get("retry_at") else step
 
 
@@ -365,9 +370,9 @@ def verification_nodes(verification: Verification) -> list[Node]:
     return [node(*head, children=findings)]
 
 
-def verification_notes(answers: Iterable[str]) -> list[Node]:
+def verification_notes(verifications: Iterable[Verification]) -> list[Node]:
     """Return what each of the answers that were given means, each once: what it proves, and what it does not."""
-    given = set(answers)
+    given = {"plugin_missing" if one.only_plugins_missing else one.answer for one in verifications}
     return [node(Piece(text, "dim")) for answer, text in WHAT_ANSWERS_MEAN.items() if answer in given]
 
 

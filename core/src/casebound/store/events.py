@@ -34,9 +34,13 @@ class EventLog:
         numbers = self.numbers()
         return self._package.load(self._revision.event(numbers[-1]), Event) if numbers else None
 
+    def next_number(self) -> int:
+        """Return the number that the next event gets."""
+        return max(self.numbers(), default=0) + 1
+
     def append(self, event: Event) -> None:
         """Add an event; another process may have added one meanwhile, then it gets the next number."""
-        number = max(self.numbers(), default=0) + 1
+        number = self.next_number()
         while True:
             try:
                 self._package.create_artifact(self._revision.event(number), event)

@@ -41,6 +41,11 @@ class Verification:
     def __bool__(self) -> bool:
         return self.answer == "holds"
 
+    @property
+    def only_plugins_missing(self) -> bool:
+        """Whether nothing was found but plugins that are not installed: then nobody could judge what they made."""
+        return {finding.code for finding in self.findings} == {"PLUGIN_MISSING"}
+
     def to_json(self) -> dict[str, object]:
         """Return the verification as JSON data."""
         return {

@@ -14,6 +14,7 @@ def casebound_providers() -> list[ProviderSpec]:
             "codex",
             settings=f"{__name__}.settings:CodexSettings",
             factory=f"{__name__}.provider:CodexProvider",
+            needs_model=True,
             program=f"{__name__}.provider:bound_program",
         )
     ]

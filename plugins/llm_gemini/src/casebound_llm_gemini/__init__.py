@@ -14,5 +14,6 @@ def casebound_providers() -> list[ProviderSpec]:
             "gemini",
             settings=f"{__name__}.settings:GeminiSettings",
             factory=f"{__name__}.provider:GeminiProvider",
+            needs_model=True,
         )
     ]

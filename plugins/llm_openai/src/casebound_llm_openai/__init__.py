@@ -14,5 +14,6 @@ def casebound_providers() -> list[ProviderSpec]:
             "openai",
             settings=f"{__name__}.settings:OpenAISettings",
             factory=f"{__name__}.provider:OpenAIProvider",
+            needs_model=True,
         )
     ]

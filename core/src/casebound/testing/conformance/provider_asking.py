@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pytest
 
 from casebound.contracts.model_call import ModelRequest, ResponseFormat
 from casebound.errors import ProviderError
+from casebound.host import build_host
 from casebound.llm.provider import Provider
+from casebound.specs import ProviderSpec
 from casebound.strict_json import parse_json
 from casebound.testing.conformance.provider_replies import Asked
 from casebound.testing.conformance.provider_suite import ProviderSuite
@@ -112,6 +114,20 @@ class AskingConformance(ProviderSuite):
             self._run(provider, lambda: provider.send(request))
         assert (caught.value.code, loopback.requests) == ("LLM_REQUEST", [])
 
+    def test_a_provider_that_needs_a_model_says_so(self, provider: Provider, loopback: Loopback) -> None:
+        """Settings without one are then refused in time. Repair: `needs_model` of its `ProviderSpec` must be true."""
+        spec = _spec_of(provider)
+        if spec is None:
+            pytest.skip("capability: no plugin that is installed names this class as a provider")
+        loopback.answer(self.replies.success)
+        try:
+            self._run(provider, lambda: provider.send(self.model_request(model=None)))
+        except ProviderError as exc:
+            refused = exc.code == "LLM_REQUEST" and not loopback.requests
+        else:
+            refused = False
+        assert spec.needs_model == refused
+
     def _need_asked(self) -> None:
         self._need_http()
         if type(self).asked is ProviderSuite.asked:
@@ -123,6 +139,13 @@ class AskingConformance(ProviderSuite):
         asked = self.asked(parse_json(loopback.requests[0].body))
         assert asked is not None
         return asked
+
+
+def _spec_of(provider: Provider) -> ProviderSpec | None:
+    """Return the offer whose factory is the class of `provider`."""
+    factory = f"{type(provider).__module__}:{type(provider).__qualname__}"
+    specs: Iterable[ProviderSpec] = build_host().index("providers").values()
+    return next((spec for spec in specs if spec.factory == factory), None)
 
 
 def _keys(table: object) -> set[str]:

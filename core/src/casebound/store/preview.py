@@ -1,0 +1,54 @@
+"""A package before a step is taken: as it stands, and with a file more that the step would begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from casebound.canonical import digest_of
+from casebound.errors import IntegrityError
+from casebound.store.package import Package
+
+
+class WouldWrite(Exception):
+    """The step came to the first thing that it would write."""
+
+
+class Preview(Package):
+    """A package in which a step is tried out: whatever refuses does so, and nothing is written.
+
+    Args:
+        root: the folder.
+        ahead: by path, the bytes of files that are taken to be there.
+    """
+
+    def __init__(self, root: Path, ahead: Mapping[str, bytes]) -> None:
+        super().__init__(root)
+        self._ahead = dict(ahead)
+
+    def read(self, path: str) -> bytes | None:
+        """Return the bytes at `path`, None where there is nothing. Raises as `Package.read`."""
+        return self._ahead[path] if path in self._ahead else super().read(path)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file stands at `path`. Raises as `Package.exists`."""
+        return path in self._ahead or super().exists(path)
+
+    def names(self, path: str) -> list[str]:
+        """Return the names in the folder at `path`, sorted. Raises as `Package.names`."""
+        ahead = {name for folder, _, name in (one.rpartition("/") for one in self._ahead) if folder == path}
+        return sorted({*super().names(path), *ahead})
+
+    def create(self, path: str, data: bytes) -> str:
+        """Return the digest of a file that is there already.
+
+        Raises:
+            WouldWrite: it is not there.
+            IntegrityError: it is there with other bytes (`STORE_CONFLICT`).
+        """
+        found = self.read(path)
+        if found is None:
+            raise WouldWrite(path)
+        if found != data:
+            raise IntegrityError("STORE_CONFLICT", path=str(self.root / path))
+        return digest_of(data)
