@@ -61,6 +61,9 @@ class Citing(InventoryModel):
         return reply
 
 
+NAMED = settings_text(more="[protocols]\nresolution = 4\ninterpretation = 6\n")
+
+
 @pytest.fixture
 def inventory(tmp_path):
     return write_inventory(tmp_path / "project")
@@ -119,6 +122,7 @@ def test_a_case_in_review_would_have_been_accepted_by_another_version(inventory,
 @pytest.mark.spec("A-158l")
 def test_the_answer_tells_stage_attempt_and_findings(inventory, install):
     lenient = install("lenient", LENIENT)
+    inventory.configure(NAMED)
     resolve(inventory, Citing())
     root = inventory.package().root
     rehearsal = rehearse(root, interpretation=1000, host=inventory.host(plugins=lenient))
@@ -161,6 +165,7 @@ def test_plan_and_assessment_are_judged_by_the_version_of_resolution(inventory, 
                 return reply
             return super().answer(request)
 
+    inventory.configure(NAMED)
     assert resolve(inventory, Repeating()).state == "interpreted"
     rehearsal = rehearse(inventory.package().root, resolution=1000, host=inventory.host(plugins=lenient))
     assert attempts(rehearsal, "plan") == [(1, "ENTITY_RESOLUTION_DUPLICATE_SEARCH", None), (2, None, None)]

@@ -381,7 +381,7 @@ def test_only_the_reason_is_held_by_a_rule():
     """The ban on inferred names covers every field, by the prompt; a program judges this one only, and says so."""
     answer = {**unnamed(), "summary": {"text": "Service 440 is the job scheduler.", "source_ids": ["S0002"]}}
     assert said(findings_of_judge(PROTOCOL, answer, UNNAMED)) == []
-    assert "nothing here\nverifies the free text" in (v6.__doc__ or "")
+    assert "nothing here verifies the free text" in " ".join((v6.__doc__ or "").split())
 
 
 @pytest.mark.spec("A-154f")

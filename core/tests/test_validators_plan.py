@@ -48,7 +48,7 @@ def plan(*searches):
 
 
 def test_the_contexts_are_what_these_tests_believe():
-    assert sorted(VERSIONS) == [1, 2, 3, 4]
+    assert VERSIONS.keys() >= {1, 2, 3, 4}
     for context in CONTEXTS.values():
         assert {source["id"]: source["text"] for source in context["sources"]} == TEXTS
     assert list(TEXTS) == [TITLE, OBSERVED, OTHERS, "S0005", STEP, DESCRIBED]

@@ -14,13 +14,15 @@ import casebound
 import pytest
 from casebound.canonical import digest_of
 from casebound.errors import ProviderError
+from casebound.specs import CORE_STAGES
 from casebound.testing.distributions import plugins_in, run_casebound, write_distribution
 from casebound.testing.inventory import Inventory, settings_text, write_inventory
 from casebound.testing.inventory_command import install_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.scripted import RaisingProvider, ScriptedProvider
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "protocol.md"
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs" / "guide" / "protocol.md"
 CORE = Path(casebound.__file__).parent
 PINNED = "[protocols]\nresolution = 1000\n"
 
@@ -155,20 +157,89 @@ def test_the_suite_of_the_guide_holds_for_the_version_of_the_guide(tmp_path: Pat
     assert re.search(r"\b[0-9]+ passed", done.stdout)
 
 
-@pytest.mark.parametrize("stage", ["plan", "assessment", "interpretation"])
-def test_the_next_built_in_version_is_one_new_file(tmp_path: Path, stage: str) -> None:
-    shutil.copytree(CORE, tmp_path / "casebound", ignore=shutil.ignore_patterns("__pycache__"))
-    before = digests(tmp_path)
-    folder = tmp_path / "casebound" / "protocols" / stage
+# --- a file of core -------------------------------------------------------------------------------------------------
+
+
+def add_the_next_version(package: Path, stage: str) -> tuple[int, str]:
+    """Write the newest version of a stage once more, under the next number; return the number and the new file."""
+    folder = package / "protocols" / stage
     newest = max(int(path.stem[1:]) for path in folder.glob("v[0-9]*.py"))
     text = (folder / f"v{newest}.py").read_text(encoding="utf-8")
     changed = text.replace(f"version={newest},", f"version={newest + 1},")
     assert changed != text
     (folder / f"v{newest + 1}.py").write_text(changed, encoding="utf-8")
+    return newest + 1, f"casebound/protocols/{stage}/v{newest + 1}.py"
 
+
+@pytest.mark.parametrize("stage", CORE_STAGES)
+def test_a_version_that_is_one_new_file_is_found_and_becomes_the_default(tmp_path: Path, stage: str) -> None:
+    shutil.copytree(CORE, tmp_path / "casebound", ignore=shutil.ignore_patterns("__pycache__"))
+    added, _ = add_the_next_version(tmp_path / "casebound", stage)
     listed = run_casebound(["protocols", "--format", "json"], plugins=tmp_path)
     entries = [entry for entry in json.loads(listed.stdout)["protocols"] if entry["stage"] == stage]
-    assert [entry["version"] for entry in entries if entry["default"]] == [newest + 1]
+    assert [entry["version"] for entry in entries if entry["default"]] == [added]
+
+
+DISCOVERING = (
+    "core/tests/test_interpretation_versions.py",
+    "core/tests/test_protocols.py",
+    "core/tests/test_validators_assessment.py",
+    "core/tests/test_validators_plan.py",
+    "plugins/llm_offline/tests/test_llm_offline_plan.py",
+)
+COPIED = (
+    "core/src",
+    "plugins/llm_offline/src",
+    "scripts/freeze_goldens.py",
+    "tests/golden/protocols",
+    "pyproject.toml",
+)
+
+
+class Checkout:
+    """A copy of what a new version needs of the repository: sources, frozen bytes, the tests that list the versions."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in (*COPIED, *DISCOVERING):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / name, root / name)
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        path = os.pathsep.join(str(self.root / name) for name in ("core/src", "plugins/llm_offline/src"))
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            encoding="utf-8",
+        )
+
+    def test(self, *options: str) -> subprocess.CompletedProcess[str]:
+        return self.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not faults", *options, *DISCOVERING)
+
+
+@pytest.mark.faults  # half a minute
+def test_the_next_built_in_version_is_one_new_file(tmp_path: Path) -> None:
+    """With its frozen bytes, which a script writes: every test that lists the versions passes, none was edited."""
+    pytest.importorskip("casebound_llm_offline")
+    checkout = Checkout(tmp_path)
+    before = digests(tmp_path)
+    added = {stage: add_the_next_version(tmp_path / "core/src/casebound", stage) for stage in CORE_STAGES}
+    frozen = checkout.python("scripts/freeze_goldens.py")
+    assert frozen.stdout.splitlines() == [f"{stage} v{number}" for stage, (number, _) in added.items()], frozen.stderr
+
+    done = checkout.test("-k", "not random and not long_run")
+    assert done.returncode == 0, done.stdout
+    for stage, (number, _) in added.items():
+        suite = checkout.test("--collect-only", "-k", f"Test{stage.title()}{number} or {stage}-v{number}")
+        assert f"test_a_published_version_never_changes_by_one_byte[{stage}-v{number}]" in suite.stdout
+
     after = digests(tmp_path)
-    assert sorted(after.keys() - before.keys()) == [f"casebound/protocols/{stage}/v{newest + 1}.py"]
-    assert {path: after[path] for path in before} == before
+    assert {path: after.get(path) for path in before} == before
+    goldens = tuple(f"tests/golden/protocols/{stage}/v{number}/" for stage, (number, _) in added.items())
+    new = {path for path in after.keys() - before.keys() if not path.startswith((*goldens, ".hypothesis/"))}
+    assert new == {f"core/src/{file}" for _, file in added.values()}

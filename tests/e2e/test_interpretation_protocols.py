@@ -25,6 +25,7 @@ from casebound.testing.scripted import RaisingProvider
 OFFERED = [(one.stage, one.version) for one in built_in_protocols() if one.version]
 RESOLUTIONS = [version for stage, version in OFFERED if stage == "plan"]
 VERSIONS = [version for stage, version in OFFERED if stage == "interpretation"]
+PROMPTS = {(one.stage, one.version): one.prompt_id for one in built_in_protocols()}
 PROTOCOLS = {one.version: one for one in built_in_protocols() if one.stage == "interpretation"}
 
 
@@ -55,14 +56,10 @@ def test_both_counters_are_chosen_frozen_and_verified_independently(tmp_path, ve
     context = package.load(revision.context, InterpretationContext)
     interpretation = package.load(revision.interpretation, Interpretation)
     protocol = PROTOCOLS[version]
-    assert context.prompt_id == interpretation.prompt_id == f"case_interpretation_resolved_v{version}"
+    assert context.prompt_id == interpretation.prompt_id == protocol.prompt_id
     assert (context.policy, interpretation.contract) == (protocol.context_policy, protocol.response_contract)
-    prompts = [request.prompt_id for request in model.calls]
-    assert prompts == [
-        f"entity_resolution_plan_v{resolution}",
-        f"entity_resolution_assessment_v{resolution}",
-        f"case_interpretation_resolved_v{version}",
-    ]
+    asked = (("plan", resolution), ("assessment", resolution), ("interpretation", version))
+    assert [request.prompt_id for request in model.calls] == [PROMPTS[one] for one in asked]
     assert verify(package.root, host=inventory.host()).answer == "holds"
 
 
@@ -79,7 +76,7 @@ def test_a_case_of_an_older_version_keeps_its_bytes_and_its_requests(tmp_path, v
     assert verify(package.root, host=inventory.host()).answer == "holds"
     fresh = InventoryModel()
     inventory.resolve(fresh, package_id="fresh")
-    assert fresh.calls[-1].prompt_id == f"case_interpretation_resolved_v{VERSIONS[-1]}"
+    assert fresh.calls[-1].prompt_id == PROTOCOLS[VERSIONS[-1]].prompt_id
     assert {path: package.digest(path) for path in package.paths()} == before
 
 
@@ -171,7 +168,7 @@ def test_the_offline_rules_resolve_the_demo_under_every_version(demo, version):
     revision = latest_revision(package)
     log = AttemptLog(package, revision, "interpretation")
     assert log.numbers() == [1]  # accepted at once
-    assert package.load(log.path(1, "request.json"), ModelRequest).prompt_id.endswith(f"resolved_v{version}")
+    assert package.load(log.path(1, "request.json"), ModelRequest).prompt_id == PROTOCOLS[version].prompt_id
     assert {("23487", "resolved"), ("23486", "resolved"), ("11431", "cited")} <= {
         (one["id"], one["origin"]) for one in result.to_json()["entities"]
     }

@@ -20,7 +20,9 @@ from casebound.testing.inventory_model import InventoryModel
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A case whose plan needed a second attempt, made under settings that name a provider of a vendor."""
-    settings = settings_text().replace('provider = "scripted"', 'provider = "openai"')
+    settings = settings_text(more="[protocols]\nresolution = 4\n").replace(
+        'provider = "scripted"', 'provider = "openai"'
+    )
     inventory = write_inventory(
         tmp_path / "project", settings=settings + '[llm.openai]\nbase_url = "http://127.0.0.1:9/v1"\n'
     )

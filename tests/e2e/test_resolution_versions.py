@@ -47,7 +47,7 @@ def holds(inventory: Inventory) -> bool:
 @pytest.mark.spec("A-125", "A-149")
 @each_version
 def test_the_two_counters_are_frozen_independently(tmp_path, version):
-    inventory = written(tmp_path, version)
+    inventory = write_inventory(tmp_path, settings=settings_text(more=protocols(version) + "interpretation = 6\n"))
     assert inventory.resolve(InventoryModel()).state == "interpreted"
     frozen = inventory.package().load(latest_revision(inventory.package()).resolution_input, ResolutionInput)
     assert (frozen.protocol_version, frozen.interpretation_protocol_version) == (version, 6)

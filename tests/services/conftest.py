@@ -33,6 +33,30 @@ def server(request):
     return request.getfixturevalue(request.param)
 
 
+class Llmock:
+    """The running server, as its own pages for tests show and steer it; a new one begins with an empty journal."""
+
+    def __init__(self, url):
+        self.url = url
+        self._pages = pytest.importorskip("httpx").Client(base_url=f"{url}/_llmock")
+        self._pages.post("/reset").raise_for_status()
+
+    def script(self, *more, **behavior):
+        """Say how it behaves next."""
+        self._pages.post("/scenario", json={"behaviors": [behavior, *more]}).raise_for_status()
+
+    def journal(self):
+        """Return what it was sent and what it answered, in order."""
+        return self._pages.get("/requests").json()["requests"]
+
+    def verdict(self):
+        """Return how it judges its client."""
+        return self._pages.get("/verdict").json()
+
+    def close(self):
+        self._pages.close()
+
+
 @pytest.fixture(scope="session")
 def llmock_command():
     """The program llmock."""
@@ -82,6 +106,6 @@ def running_llmock(llmock_command):
 @pytest.fixture
 def llmock(running_llmock):
     """The same, with an empty journal."""
-    httpx = pytest.importorskip("httpx")
-    httpx.post(f"{running_llmock}/_llmock/reset").raise_for_status()
-    return running_llmock
+    server = Llmock(running_llmock)
+    yield server
+    server.close()

@@ -9,16 +9,15 @@ import threading
 
 import pytest
 
-httpx = pytest.importorskip("httpx")
 pytest.importorskip("casebound_llm_openai")
 
-from casebound.api import Project  # noqa: E402
-from casebound.errors import ProviderError  # noqa: E402
-from casebound.testing.inventory import REPORT, write_inventory  # noqa: E402
-from casebound.testing.scripted import FixedClock, model_request  # noqa: E402
-from casebound_llm_openai.provider import OpenAIProvider  # noqa: E402
-from casebound_llm_openai.settings import OpenAISettings  # noqa: E402
-from jsonschema import Draft202012Validator  # noqa: E402
+from casebound.api import Project
+from casebound.errors import ProviderError
+from casebound.testing.inventory import REPORT, write_inventory
+from casebound.testing.scripted import FixedClock, model_request
+from casebound_llm_openai.provider import OpenAIProvider
+from casebound_llm_openai.settings import OpenAISettings
+from jsonschema import Draft202012Validator
 
 pytestmark = pytest.mark.foreign
 
@@ -46,17 +45,9 @@ SCHEMA = {
 }
 
 
-def script(llmock, **behavior):
-    httpx.post(f"{llmock}/_llmock/scenario", json={"behaviors": [behavior]}).raise_for_status()
-
-
-def journal(llmock):
-    return httpx.get(f"{llmock}/_llmock/requests").json()["requests"]
-
-
 def call(llmock, api="chat", **changes):
     request = model_request(provider="openai", **{"response_schema": SCHEMA, "max_output_tokens": 256, **changes})
-    provider = OpenAIProvider(OpenAISettings(api=api, base_url=f"{llmock}/v1"))
+    provider = OpenAIProvider(OpenAISettings(api=api, base_url=f"{llmock.url}/v1"))
 
     async def once():
         try:
@@ -73,7 +64,7 @@ def test_each_response_format_is_understood(llmock, response_format):
     assert (reply.finish_reason, reply.served_model, reply.tools) == ("stop", "model-1", ())
     assert reply.text
     assert reply.usage.output_tokens is not None
-    (seen,) = journal(llmock)
+    (seen,) = llmock.journal()
     assert seen["path"] == "/v1/chat/completions"
     assert seen["body"].get("response_format", {}).get("type", "text") == response_format
 
@@ -84,7 +75,7 @@ def test_each_response_format_of_responses_is_understood(llmock, response_format
     assert (reply.finish_reason, reply.native_finish_reason, reply.served_model) == ("stop", "completed", "model-1")
     assert reply.text
     assert reply.usage.output_tokens is not None
-    (seen,) = journal(llmock)
+    (seen,) = llmock.journal()
     assert (seen["path"], seen["body"]["store"]) == ("/v1/responses", False)
     assert seen["body"].get("text", {}).get("format", {}).get("type", "text") == response_format
 
@@ -111,33 +102,33 @@ def test_the_sending_copy_yields_replies_of_the_full_schema(llmock, api):
 )
 def test_each_failure_gets_its_code_after_one_request(llmock, status, code, retry_after, api):
     wish = {"retry_after": 7} if retry_after else {}
-    script(llmock, type="fail", status=status, times=1, **wish)
+    llmock.script(type="fail", status=status, times=1, **wish)
     with pytest.raises(ProviderError) as caught:
         call(llmock, api=api)
     assert (caught.value.code, caught.value.retry_after) == (code, retry_after)
-    assert [seen["status"] for seen in journal(llmock)] == [status]
+    assert [seen["status"] for seen in llmock.journal()] == [status]
 
 
 def test_the_servers_own_verdict_finds_no_error_in_its_client(llmock):
     for status in (429, 401, 503):
-        script(llmock, type="fail", status=status, times=1)
+        llmock.script(type="fail", status=status, times=1)
         with pytest.raises(ProviderError):
             call(llmock, system=f"Answer with JSON after {status}.")
-    verdict = httpx.get(f"{llmock}/_llmock/verdict").json()
+    verdict = llmock.verdict()
     assert (verdict["errors"], verdict["attempts"]) == (0, 3)
-    # That nobody tried again is what is left to the engine.
-    assert {finding["code"] for finding in verdict["findings"]} <= {"gave_up"}
+    # That nobody tried again is what is left to the engine; a refused key is rightly given up.
+    assert [finding["code"] for finding in verdict["findings"]] == ["gave_up", "gave_up"]
 
 
 @pytest.mark.faults
 @pytest.mark.spec("A-122")
 @pytest.mark.parametrize("api", ["chat", "responses"])
 def test_the_servers_own_verdict_finds_no_error_in_our_retries(llmock, api, tmp_path):
-    script(llmock, type="fail", status=429, retry_after=1, times=1)
+    llmock.script(type="fail", status=429, retry_after=1, times=1)
     inventory = write_inventory(tmp_path)
     config = tmp_path / "llm.toml"
     config.write_text(
-        f'[llm]\nprovider = "openai"\nmodel = "model-1"\n[llm.openai]\nbase_url = "{llmock}/v1"\napi = "{api}"\n'
+        f'[llm]\nprovider = "openai"\nmodel = "model-1"\n[llm.openai]\nbase_url = "{llmock.url}/v1"\napi = "{api}"\n'
     )
     (tmp_path / "report.md").write_text(REPORT)
 
@@ -153,27 +144,27 @@ def test_the_servers_own_verdict_finds_no_error_in_our_retries(llmock, api, tmp_
             project.close()
 
     waiting = resolve()
-    assert (waiting.state, waiting.code, len(journal(llmock))) == ("retry_pending", "LLM_RATE_LIMITED", 1)
+    assert (waiting.state, waiting.code, len(llmock.journal())) == ("retry_pending", "LLM_RATE_LIMITED", 1)
     clock.advance(59)
     assert resolve().state == "retry_pending"
-    assert len(journal(llmock)) == 1, "nothing is sent before the time that the server asked for"
+    assert len(llmock.journal()) == 1, "nothing is sent before the time that the server asked for"
     threading.Event().wait(1.05)  # the server reads its own clock
     clock.advance(1)
-    assert resolve().state != "retry_pending"
-    assert len(journal(llmock)) > 1
-    verdict = httpx.get(f"{llmock}/_llmock/verdict").json()
+    assert resolve().state == "review"  # llmock makes up its names, which stand in no report
+    assert [seen["status"] for seen in llmock.journal()] == [429, 200, 200, 200]
+    verdict = llmock.verdict()
     assert (verdict["errors"], verdict["findings"]) == (0, [])
 
 
 @pytest.mark.parametrize("text", ['```json\n{"a":1}\n```', '{"a":1,"a":2}', '{"a":', "I would rather not."])
 def test_a_scripted_text_arrives_exactly(llmock, text):
-    script(llmock, type="reply", text=text)
+    llmock.script(type="reply", text=text)
     assert call(llmock).text == text
 
 
 @pytest.mark.faults
 def test_a_slow_server_meets_the_deadline(llmock):
-    script(llmock, type="delay", seconds=5)
+    llmock.script(type="delay", seconds=5)
     with pytest.raises(ProviderError) as caught:
         call(llmock, timeout_s=1)
     assert caught.value.code == "LLM_TIMEOUT"

@@ -14,10 +14,11 @@ from casebound.testing.conformance.secret import CANARY, assert_no_canary, texts
 from casebound.testing.distributions import listen_to_ctrl_c
 from casebound.testing.scripted import model_request
 from casebound.testing.scripted_program import Lifeline, Play, ScriptedProgram
-from casebound_llm_codex.command import KEY_VARIABLE
+from casebound_llm_codex.command import KEY_VARIABLE, declared_context
 from casebound_llm_codex.provider import CodexProvider, bound_program
 from casebound_llm_codex.settings import CodexSettings
 
+LOCAL = CodexSettings(base_url="http://127.0.0.1:9/v1")
 SUCCESS = (Path(__file__).parent / "replies" / "success.jsonl").read_bytes()
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "minLength": 1}}, "required": ["a"]}
 
@@ -39,7 +40,7 @@ def lifeline(tmp_path):
 
 
 def provider(program, **more):
-    return CodexProvider(CodexSettings(program=str(program.path), **{"base_url": "http://127.0.0.1:9/v1", **more}))
+    return CodexProvider(CodexSettings(program=str(program.path), **{"base_url": LOCAL.base_url, **more}))
 
 
 def send(program, request=None, **more):
@@ -125,7 +126,7 @@ def test_event_lines_are_kept_byte_for_byte_with_what_ran_and_how_it_ended(progr
     native = send(program)
     assert (native.status, native.body) == (200, odd)
     assert native.headers == {
-        "codex-context": "effort: default of the server; CODEX_HOME: private",
+        "codex-context": declared_context(LOCAL, machine_settings=Path("/etc/codex").is_dir()),
         "codex-digest": provider(program)._program.digest(),
         "codex-version": "codex-cli 0.171.0",
         "exit-status": "3",
@@ -148,9 +149,8 @@ def test_only_the_end_of_a_long_standard_error_is_kept(program):
     assert chatter.endswith("the end")
 
 
-def test_settings_of_the_machine_are_declared(program, tmp_path, monkeypatch):
-    monkeypatch.setattr("casebound_llm_codex.provider._MACHINE_SETTINGS", tmp_path)
-    assert "/etc/codex" in send(program).headers["codex-context"]
+def test_settings_of_the_machine_are_declared_where_there_are_any(program):
+    assert ("/etc/codex" in send(program).headers["codex-context"]) == Path("/etc/codex").is_dir()
 
 
 def test_codex_that_ends_without_reading_a_long_prompt_is_told_by_its_status(program):
