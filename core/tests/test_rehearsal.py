@@ -360,3 +360,13 @@ def test_what_cannot_be_rehearsed_is_told(inventory, tmp_path):
     with pytest.raises(CaseboundError, match="STORE_MISSING") as caught:
         rehearse(result.package, host=inventory.host())
     assert caught.value.path.endswith("assessment.json")
+
+
+@pytest.mark.parametrize("wrong", [{"interpretation": "6"}, {"resolution": "4"}, {"interpretation": True}])
+def test_a_version_that_is_no_number_is_told_by_its_type(inventory, wrong):
+    inventory.resolve(InventoryModel())
+    ((name, value),) = wrong.items()
+    with pytest.raises(CaseboundError) as caught:
+        rehearse(inventory.package().root, host=inventory.host(), **wrong)
+    assert (caught.value.code, caught.value.pointer) == ("USAGE", name)
+    assert caught.value.found == f"a {type(value).__name__}"

@@ -447,3 +447,45 @@ def test_texts_of_others_lose_every_secret_that_is_known(monkeypatch):
 def test_a_password_in_a_url_is_always_taken_out(password):
     assert f":{password}@" not in redact(f"could not connect to mysql://user:{password}@host/db")
     assert holds_password(f"mysql://user:{password}@host/db", database=True)
+
+
+@pytest.mark.parametrize(
+    ("table", "keys"),
+    [
+        ("llm", {"provider", "fallback", "stage"}),
+        ("llm.stage.plan", {"provider", "retry", "unknown_calls"}),
+        ("llm.profile.spare", {"provider", "model", "price"}),
+    ],
+)
+def test_where_a_provider_has_its_table_the_accepted_keys_say_so(write, table, keys):
+    text = '[project]\nname = "x"\n' + f"[{table}]\ncolour = 1\n"
+    error = refused(write(text))
+    assert (error.code, error.pointer) == ("SETTINGS_KEY", f"{table}.colour")
+    assert keys < set(error.allowed)
+    assert error.allowed[-1] == f"the table [{table}.PROVIDER] of an installed provider"
+    assert "provider_tables" not in error.allowed
+
+
+def test_a_table_without_providers_accepts_none(write):
+    error = refused(write('[project]\nname = "x"\n[budget]\ncolour = 1\n'))
+    assert [key for key in error.allowed if "PROVIDER" in key] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("[project\n", "SETTINGS_SYNTAX"),
+        ('[project]\nname = "x"\ncolour = 1\n', "SETTINGS_KEY"),
+        ('[project]\nname = "x"\n[database]\nurl = "mysql://u:p@h/d"\n', "SETTINGS_SECRET"),
+        (None, "SETTINGS_FILE"),
+    ],
+)
+def test_errors_name_the_file_absolutely_however_it_was_given(write, tmp_path, monkeypatch, text, code):
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        write(text)
+    error = refused(Path("casebound.toml"))
+    assert (error.code, error.path) == (code, str(tmp_path / "casebound.toml"))
+    write('[project]\nname = "x"\n', "sound.toml")
+    other = refused(Path("sound.toml"), llm_config=Path("casebound.toml"))
+    assert other.path == str(tmp_path / "casebound.toml")

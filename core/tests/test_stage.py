@@ -149,6 +149,25 @@ def test_the_third_invalid_reply_ends_in_review(inventory, stage, code):
         inventory.project(RaisingProvider()).resume("INC-7")
 
 
+@pytest.mark.parametrize(
+    ("last", "found"),
+    [
+        ("no JSON", "found: 3 replies that were refused, the last one for LLM_OUTPUT_JSON"),
+        (BAD, "found: 3 replies that were refused, the last one for ENTITY_RESOLUTION_UNGROUNDED_TERM at /searches/0/"),
+        ({}, "found: 3 replies that were refused, the last one for LLM_OUTPUT_SCHEMA"),
+    ],
+)
+def test_a_case_in_review_says_why_in_a_message(inventory, last, found):
+    result = resolve(inventory, InventoryModel(scripted={"plan": ["x", "x", last]}))
+    lines = [line.strip() for line in result.error.split("\n")]
+    assert lines[:2] == [
+        "ENTITY_RESOLUTION_INVALID_RESPONSES: too many invalid replies while resolving entities",
+        "where: stage plan, attempt 3",
+    ]
+    assert lines[2].startswith(found)
+    assert lines[3] == "what to do: read them below attempts/, then `casebound revise INC-7` asks anew"
+
+
 @pytest.mark.spec("A-054", "A-113e")
 def test_invalid_replies_are_counted_by_stage(inventory):
     model = InventoryModel(scripted={stage: ["x", "x"] for stage in ("plan", "assessment", "interpretation")})
@@ -379,3 +398,33 @@ def test_the_time_of_an_outcome_is_that_of_the_clock(inventory):
     inventory.clock.set_now(datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC))
     resolve(inventory, InventoryModel())
     assert log(inventory).all()[0].outcome.at == "2031-02-03T04:05:06.000Z"
+
+
+@pytest.mark.parametrize(
+    ("code", "advised"),
+    [
+        ("LLM_AUTH", ["`casebound resume INC-7`"]),
+        ("LLM_QUOTA", ["`casebound resume INC-7`"]),
+        (
+            "LLM_REQUEST",
+            ["correct base_url", "`casebound resume INC-7`", "response_format", "`casebound revise INC-7`"],
+        ),
+    ],
+)
+def test_what_to_do_about_a_blocked_case_names_the_case(inventory, code, advised):
+    inventory.resolve(InventoryModel(scripted={"plan": [failure(code)]}))
+    error = inventory.project(RaisingProvider()).show("INC-7")["error"]
+    assert [part for part in advised if part not in error] == []
+    assert "CASE" not in error
+
+
+def test_a_refusal_names_the_case_too(inventory):
+    resolve(inventory, InventoryModel(scripted={"plan": [failure("LLM_QUOTA")]}))
+    inventory.configure(settings_text(model="other"))
+    inventory.clock.advance(60)
+    assert "`casebound revise INC-7`" in inventory.project(RaisingProvider()).resume("INC-7").error
+
+
+def test_a_package_whose_name_begins_with_a_digit_is_named_whole(inventory):
+    inventory.resolve(InventoryModel(scripted={"plan": [failure("LLM_QUOTA")]}), package_id="17")
+    assert "`casebound resume 17`" in inventory.project(RaisingProvider()).show("17")["error"]

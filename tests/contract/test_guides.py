@@ -16,7 +16,7 @@ from casebound.host import build_host
 from casebound.progress import State
 from casebound.rehearsal import Rehearsal
 from casebound.settings import LlmProfile, load_settings
-from casebound.settings_model import FALLBACK_CODES
+from casebound.settings_model import FALLBACK_CODES, Llm, LlmChoice
 from casebound.specs import CORE_STAGES
 from casebound.testing.distributions import plugins_in, run_casebound, write_distribution
 from casebound.testing.inventory import write_inventory
@@ -147,3 +147,39 @@ def test_the_guide_lists_every_public_name():
 def test_the_guide_names_every_state():
     text = (GUIDES / "package.md").read_text(encoding="utf-8")
     assert [state for state in get_args(State) if f"`{state}`" not in text] == []
+
+
+def test_the_table_of_files_knows_every_file_of_a_package():
+    """A golden package has them all: corrections, an error of the server that was waited for, resolution."""
+    text = (GUIDES / "package.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?) \|", text.partition("## States")[0], re.MULTILINE)
+    named = " ".join(rows) + " " + " ".join(re.findall(r"every model call: (.*) \|", text))
+    package = ROOT / "tests" / "golden" / "packages" / "0.1.0" / "4-6" / "package"
+    names = {re.sub(r"[0-9]{4}", "NNNN", path.name) for path in package.rglob("*") if path.is_file()}
+    names = {"source/report" if name.startswith("report.") else name for name in names}
+    unnamed = [
+        name for name in sorted(names) if name not in named and not name.startswith("sha256-") and name != "NNNN.json"
+    ]
+    assert unnamed == []
+    assert "events/NNNN.json" in named
+
+
+def test_the_guide_lists_the_keys_of_a_stage_and_those_it_does_not_take():
+    text = (GUIDES / "providers.md").read_text(encoding="utf-8")
+    listed, _, not_taken = text.partition("They take ")[2].partition(";")[0].partition(", not ")
+    keys = set(LlmChoice.model_fields) - {"provider_tables"}
+    assert set(re.findall(r"`([a-z_]+)`", listed)) == keys
+    assert set(re.findall(r"`([a-z_]+)`", not_taken)) == set(Llm.model_fields) - keys - {
+        "provider_tables",
+        "stage",
+        "profile",
+    }
+
+
+def test_the_guide_has_a_row_for_each_version_of_both_counters():
+    text = (GUIDES / "package.md").read_text(encoding="utf-8").partition("## Protocols")[2].partition("\n## ")[0]
+    host = build_host()
+    for counter, stage in (("resolution", "plan"), ("interpretation", "interpretation")):
+        table = text.partition(f"| {counter} |")[2].partition("\n\n")[0]
+        versions = {version for of, version in host.protocols if of == stage and 0 < version < 1000}
+        assert {int(number) for number in re.findall(r"^\| ([0-9]+) \|", table, re.MULTILINE)} == versions

@@ -71,6 +71,7 @@ def test_an_unknown_version_and_no_package_are_told(package: Path, tmp_path: Pat
     assert "accepted: " in done.stderr
     done = rehearse(str(tmp_path))
     assert (done.returncode, done.stderr.splitlines()[0].partition(":")[0]) == (2, "PACKAGE_UNREADABLE")
+    assert "not a case id" in done.stderr
 
 
 def seen(package: Path) -> dict[Path, tuple[int, object]]:

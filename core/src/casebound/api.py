@@ -136,9 +136,13 @@ def rehearse(
         host: the plugins to use; None: all that are installed.
 
     Raises:
-        CaseboundError: as `casebound.rehearsal.rehearse_package`; `USAGE` for what is no path.
+        CaseboundError: as `casebound.rehearsal.rehearse_package`; `USAGE` for what is no path, or no number.
     """
     path = _package_path(package)
+    for name, version in (("interpretation", interpretation), ("resolution", resolution)):
+        if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
+            found = f"a {type(version).__name__}"
+            raise SettingsError("USAGE", pointer=name, found=found, expected="an int, or None", hint="give a number")
     return rehearse_package(path, host or build_host(), interpretation=interpretation, resolution=resolution)
 
 

@@ -215,7 +215,7 @@ register_codes(
             (
                 "PACKAGE_UNREADABLE",
                 "there is no package at this place, or it cannot be read",
-                "name the folder that holds package.json",
+                "name the folder that holds package.json, not a case id; `casebound show CASE` prints it",
             ),
             ("REPORT_UNREADABLE", "the report cannot be read", "check the path and the permissions"),
             ("REPORT_FORMAT", "no reader takes this kind of file", "give Markdown, plain text or JSON"),
@@ -317,7 +317,12 @@ register_codes(
                 "the account of the model server is used up",
                 "raise the quota, then `casebound resume CASE`",
             ),
-            ("LLM_REQUEST", "the model server refuses the request itself", "check model, base_url and response_format"),
+            (
+                "LLM_REQUEST",
+                "the model server refuses the request itself",
+                "correct base_url, then `casebound resume CASE`; another model or response_format needs"
+                " `casebound revise CASE`",
+            ),
             (
                 "LLM_CALL_UNKNOWN",
                 "a call was sent and its reply never reached the disk",

@@ -27,7 +27,7 @@ from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
 from casebound.progress import derive_progress, latest_revision
 from casebound.recording import open_replay
-from casebound.result import Result, contradictions_told, derive_result
+from casebound.result import Result, contradictions_told, derive_result, told_of_case
 from casebound.revision import begin_revision
 from casebound.settings import Settings, database_url, load_settings
 from casebound.store import Package, Workspace, layout
@@ -172,7 +172,7 @@ class Project:
                     self._try_out(package, resumed, stop_after)
                 except CaseboundError as exc:
                     with contradictions_told(package):
-                        return _failed(derive_result(package), exc)
+                        return _failed(package, derive_result(package), exc)
                 EventLog(package, latest_revision(package)).append(resumed)
             return self._advance(package, None, stop_after)
 
@@ -273,7 +273,7 @@ class Project:
             progress = self._loop.run(self._pipeline.advance(package, stop_after))
         except CaseboundError as exc:
             with contradictions_told(package):
-                return _failed(derive_result(package, report=report), exc)
+                return _failed(package, derive_result(package, report=report), exc)
         with contradictions_told(package):
             return derive_result(package, report=report, progress=progress)
 
@@ -326,8 +326,8 @@ class Project:
         self._loop.close()
 
 
-def _failed(result: Result, error: CaseboundError) -> Result:
-    return replace(result, code=error.code, error=str(error))
+def _failed(package: Package, result: Result, error: CaseboundError) -> Result:
+    return replace(result, code=error.code, error=told_of_case(str(error), package))
 
 
 def _paths(reports: Iterable[Path_]) -> list[str]:

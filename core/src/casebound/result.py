@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from casebound.store import layout
 from casebound.store.captures import load_captures
 from casebound.store.layout import Revision
 from casebound.store.package import Package
+
+_COMMAND_ON_CASE = re.compile(r"(`casebound (?:resume|revise|show) )CASE(`)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,11 @@ def contradictions_told(package: Package) -> Iterator[None]:
         raise IntegrityError("VERIFY_FAILED", path=str(package.root), found=found, hint=hint) from exc
 
 
+def told_of_case(message: str, package: Package) -> str:
+    """Return a message in which the commands that it advises name the case: `casebound resume INC-7`."""
+    return _COMMAND_ON_CASE.sub(lambda match: f"{match[1]}{package.root.name}{match[2]}", message)
+
+
 def derive_result(package: Package, *, report: str | None = None, progress: Progress | None = None) -> Result:
     """Return the answer about a package, as far as its files go. Raises `IntegrityError`."""
     progress = progress or derive_progress(package)
@@ -151,7 +159,7 @@ def derive_result(package: Package, *, report: str | None = None, progress: Prog
         calls=_calls(package, revision),
         tokens=_tokens(package, revision),
         retry_at=progress.event.retry_at if progress.event else None,
-        error=progress.event.detail if progress.event else None,
+        error=told_of_case(progress.event.detail, package) if progress.event else None,
         rejected=_rejected(package, revision, progress),
         replayed=_replayed(package, revision),
         searches=len(facts.plan.searches) if facts and facts.plan else None,

@@ -99,9 +99,11 @@ def load_settings(path: Path | None = None, *, llm_config: Path | None = None, s
     Raises:
         SettingsError: the one thing that is wrong, with file, key, what was found and what would be accepted.
     """
-    path = find_settings(start) if path is None else path
+    # Absolute from here on, so that every error names a file that is found from any folder.
+    path = find_settings(start) if path is None else path.absolute()
     raw = _read_toml(path)
     if llm_config is not None:
+        llm_config = llm_config.absolute()
         raw = {**raw, "llm": read_llm_table(llm_config)}
     return parse_settings(raw, path, llm_path=llm_config)
 
@@ -212,9 +214,13 @@ def settings_error(
     pointer = _dotted(place, prefix)
     file = llm_path if llm_path and pointer.startswith("llm") else path
     if first["type"] == "extra_forbidden":
-        allowed = _keys_at(model, first["loc"][:-1])
-        close = get_close_matches(str(first["loc"][-1]), allowed, n=1)
+        table = _table_at(model, first["loc"][:-1])
+        keys = sorted((field.alias or name) for name, field in table.model_fields.items() if name != "provider_tables")
+        close = get_close_matches(str(first["loc"][-1]), keys, n=1)
         hint = f"did you mean {close[0]}?" if close else None
+        # Which providers there are is known to the plugins alone.
+        providers = [f"the table [{_dotted(place[:-1], prefix)}.PROVIDER] of an installed provider"]
+        allowed = [*keys, *(providers if "provider_tables" in table.model_fields else ())]
         return SettingsError("SETTINGS_KEY", path=file, pointer=pointer, allowed=allowed, hint=hint)
     if first["type"] == "missing":
         return SettingsError(
@@ -239,20 +245,13 @@ def _dotted(place: Sequence[str | int], prefix: str = "") -> str:
     return text
 
 
-def _keys_at(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
-    """Return the keys that the table at `place` may have."""
-    here: type[BaseModel] | None = model
+def _table_at(model: type[BaseModel], place: Sequence[str | int]) -> type[BaseModel]:
+    """Return the model of the table at `place`; a name that the operator chose is no field, and leads nowhere else."""
+    here = model
     for part in place:
-        if here is None:
-            return []
         field = next((field for name, field in here.model_fields.items() if part in (name, field.alias)), None)
-        if field is not None:
-            here = _model_in(field.annotation)
-    return (
-        sorted((field.alias or name) for name, field in here.model_fields.items() if name != "provider_tables")
-        if here
-        else []
-    )
+        here = (_model_in(field.annotation) if field else None) or here
+    return here
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:

@@ -16,7 +16,7 @@ from casebound.canonical import canonical_bytes, digest_of
 from casebound.clock import Clock, format_time, parse_time
 from casebound.contracts.interpretation import Event, Feedback, StagePolicy
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply, Outcome
-from casebound.errors import ProviderError
+from casebound.errors import CaseboundError, ProviderError
 from casebound.llm.attempts import OUTCOME, Attempt, AttemptLog
 from casebound.llm.course import Course
 from casebound.llm.judge import judge
@@ -273,18 +273,32 @@ def _append_event(
     retry_at: datetime | None,
 ) -> None:
     last = course.attempts[-1]
-    message = last.outcome.message if last.outcome else None
     EventLog(talk.package, talk.revision).append(
         Event(
             kind=kind,
             code=code,
             at=format_time(talk.clock.now()),
             retry_at=None if retry_at is None else format_time(retry_at),
-            detail=(message or f"stage {talk.stage}, attempt {last.number}") + _asked_in_turn(course),
+            detail=_why(talk, course, code) + _asked_in_turn(course),
             stage=talk.stage,
             attempts=last.number,
         )
     )
+
+
+def _why(talk: Conversation, course: Course, code: str) -> str:
+    """Return the message of the last failure; of refused replies, how many and what the last one has."""
+    last, found = course.attempts[-1], None
+    if last.outcome and last.outcome.message:
+        return last.outcome.message
+    if last.outcome and last.outcome.findings:
+        first, others = last.outcome.findings[0], len(last.outcome.findings) - 1
+        refused = sum(attempt.outcome is not None and attempt.outcome.kind == "invalid" for attempt in course.attempts)
+        place = f" at {first.path}" if first.path else ""
+        more = f", and {others} more" if others else ""
+        found = f"{refused} replies that were refused, the last one for {first.code}{place}{more}"
+    error = CaseboundError(code, where=f"stage {talk.stage}, attempt {last.number}", found=found)
+    return str(error).encode("utf-8", "backslashreplace").decode()
 
 
 def _asked_in_turn(course: Course) -> str:
