@@ -59,6 +59,7 @@ check: $(VENV)/.ready           ## format, lint, types, imports, generated files
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python scripts/docs.py --check
 	@$(BIN)/python scripts/spec.py --quiet

@@ -8,8 +8,9 @@ import pytest
 from casebound.contracts.interpretation import Answerer, StagePolicy
 from casebound.contracts.model_call import Outcome
 from casebound.contracts.plan import FrozenProtocol, Offered
+from casebound.errors import TRANSIENT
 from casebound.llm.attempts import Attempt
-from casebound.llm.course import TRANSIENT, Course, derive_turns
+from casebound.llm.course import Course, derive_turns
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ import pytest
 from casebound.canonical import canonical_bytes
 from casebound.contracts.interpretation import InterpretationInput
 from casebound.contracts.model_call import ModelRequest
-from casebound.errors import ProviderError, SettingsError
+from casebound.errors import TRANSIENT, ProviderError, SettingsError
 from casebound.llm.attempts import AttemptLog
 from casebound.progress import latest_revision
 from casebound.render.chain import derive_chain
@@ -21,7 +21,6 @@ from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.scripted import RaisingProvider, native_error, native_reply
 from casebound.verification import verify_package
 
-TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
 CUT = native_reply('{"searches":[{"catal', finish_reason="length")
 PROFILES = """
 [llm.profile.second]

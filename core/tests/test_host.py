@@ -112,6 +112,7 @@ BROKEN = {
 def test_a_plugin_that_fails_is_listed_with_its_owner_and_the_others_work(install, name):
     source, said = BROKEN[name]
     host = install({f"casebound-{name}": source, "casebound-echo": provider("echo")})
+    host.index("protocols")  # as `protocols` and `doctor` do
     info = plugin(host, name)
     assert info.error is not None
     assert said in info.error
@@ -271,6 +272,14 @@ def test_an_alias_is_the_earlier_version_under_its_own_number_and_owner(install)
     first = host.protocols["plan", 4]
     assert host.protocols["plan", 1001] == replace(first, version=1001)
     assert host.distribution_of("protocols", ("plan", 1001)).distribution == "casebound-again"
+
+
+def test_listing_plugins_does_not_ask_for_protocols(install):
+    host = install({"casebound-slow": HEAD + "def casebound_protocols():\n    raise OSError('asked')\n"})
+    assert plugin(host, "slow").error is None
+    host = install({"casebound-slow-too": HEAD + "def casebound_protocols():\n    raise OSError('asked')\n"})
+    host.index("protocols")
+    assert "OSError: asked" in str(plugin(host, "slow-too").error)
 
 
 def test_listing_plugins_does_not_load_built_in_protocols():

@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from casebound.llm.http.settings import HttpSettings, is_json
-from pydantic import ValidationError
+from casebound.llm.http.settings import HttpSettings, JsonTable
+from pydantic import TypeAdapter, ValidationError
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,18 @@ def test_a_table_that_cannot_work_is_refused_without_showing_it(table):
 
 def test_the_address_has_no_default_of_its_own():
     with pytest.raises(ValidationError, match="base_url"):
-        HttpSettings()
+        HttpSettings.model_validate({})
 
 
-def test_what_has_no_json_form_is_told():
-    assert is_json({"a": [1, 2.5, None, True, "x"]})
-    assert not any(is_json(value) for value in (float("nan"), [float("inf")], {"a": object()}, {1: 2}))
+def test_what_has_a_json_form_is_taken():
+    table = {"a": [1, 2.5, None, True, "x"]}
+    assert TypeAdapter(JsonTable).validate_python(table) == table
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": object()}, {1: 2}])
+def test_what_has_no_json_form_is_told(value):
+    with pytest.raises(ValidationError, match="no JSON form"):
+        TypeAdapter(JsonTable).validate_python({"a": value})
 
 
 @pytest.mark.parametrize("module", ["settings", "envelope", "failure"])

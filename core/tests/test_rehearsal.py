@@ -182,6 +182,8 @@ def test_an_error_of_the_server_is_listed_and_not_judged(inventory):
     rehearsal = rehearse(inventory.package().root, host=inventory.host())
     assert attempts(rehearsal, "plan") == [(1, "LLM_QUOTA", None)]
     assert rehearsal.stages[0].attempts[0].rehearsed is None
+    assert (rehearsal.agrees, rehearsal.unjudged) == (True, 1)
+    assert "judged as recorded, 1 without a reply" in plain(rehearsal_nodes(rehearsal)).splitlines()[0]
     assert (rehearsal.agrees, rehearsal.exit_status) == (True, 0)
 
 

@@ -316,6 +316,17 @@ def test_what_was_not_recorded_is_asked_of_nobody(live, elsewhere):
     assert replay(elsewhere, full).state == "interpreted"
 
 
+def test_a_correction_that_was_not_recorded_leaves_no_file(live, elsewhere):
+    full = record(live, InventoryModel(scripted={"plan": ["no JSON"]}))
+    attempts = load_recording(full, live.host()).attempts
+    part = full.with_name("part.json")
+    part.write_bytes(Recording.of([attempts[0]]).to_bytes())
+    assert (attempts[0].stage, replay(elsewhere, part).code) == ("plan", "REPLAY_MISSING")
+    before = list(elsewhere.package().paths())
+    assert [path for path in before if "feedback" in path or "plan-0002" in path] == []
+    assert replay(elsewhere, full).state == "interpreted"
+
+
 def kill_before_reading(inventory):
     """Leave what a process that was killed between the last native bytes and what is read from them leaves."""
     folder = inventory.package().root / "analysis/interpretations/0001"

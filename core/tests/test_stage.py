@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from casebound.contracts.interpretation import Feedback
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply, Outcome
-from casebound.errors import ProviderError, SettingsError
+from casebound.errors import TRANSIENT, ProviderError, SettingsError
 from casebound.llm.attempts import AttemptLog
 from casebound.progress import derive_progress, latest_revision
 from casebound.store.events import EventLog
@@ -22,7 +22,6 @@ BAD = {
     ]
 }
 CUT = native_reply('{"searches":[{"catal', finish_reason="length")
-TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
 AT_ONCE = ("LLM_AUTH", "LLM_QUOTA", "LLM_REQUEST")
 
 
@@ -353,12 +352,15 @@ def test_a_reply_that_reached_the_disk_is_never_paid_for_again(inventory):
 # --- budgets --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["run_calls", "case_calls"])
-def test_a_budget_stops_before_the_call_and_changes_nothing(inventory, key):
+@pytest.mark.parametrize(
+    ("key", "found"), [("run_calls", "1 call in this run"), ("case_calls", "1 call for this case, in 1 interpretation")]
+)
+def test_a_budget_stops_before_the_call_and_changes_nothing(inventory, key, found):
     inventory.configure(settings_text(more=f"[budget]\n{key} = 1\n"))
     model = InventoryModel()
     result = resolve(inventory, model)
     assert (result.state, result.code, len(model.calls)) == ("looked_up", "BUDGET_REACHED", 1)
+    assert f"found: {found}\n" in result.error
     assert events(inventory) == []
     assert log(inventory, "assessment").numbers() == []
     inventory.configure(settings_text(more=f"[budget]\n{key} = 3\n"))

@@ -10,6 +10,7 @@ from casebound.clock import format_time
 from casebound.contracts.interpretation import Feedback, InterpretationContext, InterpretationInput
 from casebound.contracts.model_call import ModelRequest, Outcome
 from casebound.llm.attempts import AttemptLog
+from casebound.llm.course import load_course
 from casebound.llm.stage import derive_request
 from casebound.pointer import resolve_pointer
 from casebound.progress import latest_revision
@@ -65,7 +66,8 @@ class Old:
             context = self.package.load(revision.context, InterpretationContext).context
         else:
             context = protocol.context(load_facts(self.inventory))
-        self.log.write_request(derive_request(policy, protocol, context, None, self.log.all(), 2))
+        course = load_course(self.package, revision, policy)
+        self.log.write_request(derive_request(course, protocol, context, None, 2))
 
     def configure(self, more: str = "") -> None:
         self.inventory.configure(settings_text(more=f"{more}[protocols]\nresolution = {self.version}\n"))

@@ -114,6 +114,12 @@ def test_a_root_that_is_no_object_is_refused(root):
         sending_copy(root)
 
 
+def test_the_caller_says_which_setting_avoids_the_copy():
+    with pytest.raises(ProviderError) as caught:
+        sending_copy({"type": "object", "not": {}}, hint="a setting of this provider")
+    assert (caught.value.hint, caught.value.pointer) == ("a setting of this provider", "the root")
+
+
 def nested(levels):
     schema = {"type": "string"}
     for _ in range(levels):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -13,6 +14,7 @@ import casebound
 from casebound.binding import bind_stage
 from casebound.host import build_host
 from casebound.progress import State
+from casebound.rehearsal import Rehearsal
 from casebound.settings import LlmProfile, load_settings
 from casebound.settings_model import FALLBACK_CODES
 from casebound.specs import CORE_STAGES
@@ -21,7 +23,9 @@ from casebound.testing.inventory import write_inventory
 from casebound.testing.inventory_command import behave, calls, install_inventory
 from casebound.testing.inventory_model import InventoryModel
 
-GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guide"
+ROOT = Path(__file__).resolve().parents[2]
+GUIDES = ROOT / "docs" / "guide"
+RELEASED_WITH_CORE = ROOT / "plugins" / "entity_link"  # it drives conversations itself, as the guide says
 
 
 def examples(guide: str, language: str) -> list[str]:
@@ -104,6 +108,35 @@ def test_the_settings_of_the_guide_on_providers_mean_what_it_says(tmp_path):
     assert stages["plan"].answerers[1].settings.model_dump()["api_key_env"] is None
     text = (GUIDES / "providers.md").read_text(encoding="utf-8")
     assert [key for key in LlmProfile.model_fields if key != "provider_tables" and f"`{key}`" not in text] == []
+
+
+def imported(code: str) -> set[str]:
+    """Return everything of casebound's own that `code` imports, by its full name."""
+    found = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if f"{name}.".startswith("casebound.")}
+
+
+def test_plugins_and_guides_import_only_what_the_guide_calls_public():
+    text = (GUIDES / "programs.md").read_text(encoding="utf-8")
+    listing = text.partition("Plugins may also rely on")[2].partition("All others")[0]
+    public = [f"casebound.{name}" for name in (*re.findall(r"`([\w.]+)`", listing), *casebound.__all__)]
+    own = [path for path in ROOT.glob("plugins/*/src/**/*.py") if RELEASED_WITH_CORE not in path.parents]
+    sources = [path.read_text(encoding="utf-8") for path in own]
+    shown = [example for guide in GUIDES.glob("*.md") for example in examples(guide.name, "python")]
+    names = set().union(*map(imported, (*sources, *shown)))
+    assert len(names) > 20
+    assert sorted(name for name in names if not any(f"{name}.".startswith(f"{one}.") for one in public)) == []
+
+
+def test_the_guide_names_the_keys_of_a_rehearsal():
+    (row,) = re.findall(r"^\| `rehearse` \| (.*)$", (GUIDES / "programs.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rehearsal = Rehearsal(package="", case_id="", what_if=False, stages=())
+    assert re.findall(r'"(\w+)"', row) == list(rehearsal.to_json())
 
 
 def test_the_guide_lists_every_public_name():

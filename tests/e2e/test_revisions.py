@@ -12,6 +12,7 @@ from casebound.errors import CaseboundError, ProviderError, ResearchError, Setti
 from casebound.frozen import find_protocol
 from casebound.installed import Installed
 from casebound.llm.attempts import OUTCOME, AttemptLog
+from casebound.llm.course import Course
 from casebound.llm.stage import derive_request
 from casebound.progress import begun_revisions, derive_progress, latest_revision
 from casebound.specs import CORE_STAGES
@@ -89,7 +90,8 @@ def test_the_requests_of_the_first_interpretation_can_still_be_made_again(tmp_pa
     package = inventory.package()
     policy = package.load(FIRST.input, InterpretationInput).policy("interpretation")
     context = package.load(FIRST.context, InterpretationContext).context
-    request = derive_request(policy, find_protocol(inventory.host(), policy.protocol), context, None, (), 1)
+    protocol = find_protocol(inventory.host(), policy.protocol)
+    request = derive_request(Course(policy, (), ()), protocol, context, None, 1)
     sent = AttemptLog(package, FIRST, "interpretation").path(1, OUTCOME)
     assert digest_of(request.to_bytes()) == package.load(sent, Outcome).request
     assert request.model == "test-model"

@@ -78,12 +78,15 @@ class Trial:
             f'[llm.openai]\nbase_url = "{url}/v1"\napi = "{api}"\napi_key_env = "TRIAL_KEY"\n'
         )
         (folder / "report.md").write_text(REPORT)
-        self._options = ["--project-config", str(inventory.folder / "casebound.toml")]
-        self._options += ["--llm-config", str(folder / "llm.toml"), "--workspace", str(folder / "workspace"), "--debug"]
+        self._settings = ["--project-config", str(inventory.folder / "casebound.toml")]
+        self._settings += ["--llm-config", str(folder / "llm.toml")]
+        self._workspace = ["--workspace", str(folder / "workspace")]
 
     def run(self, *words: str, key: str = CANARY) -> subprocess.CompletedProcess[str]:
-        """Run a command with its project, and keep what it printed."""
-        done = run_casebound([*words, *self._options], environment={"TRIAL_KEY": key})
+        """Run a command with the options that it has of those of the project, and keep what it printed."""
+        options = [] if words[0] == "verify" else self._settings
+        options = options + ([] if words[0] in {"verify", "doctor"} else self._workspace)
+        done = run_casebound([*words, *options, "--debug"], environment={"TRIAL_KEY": key})
         self.printed += done.stdout + done.stderr
         return done
 
@@ -129,10 +132,17 @@ def test_every_command_after_a_failure_keeps_the_key_to_itself(tmp_path: Path, s
     line = json.loads(trial.run("resolve", str(tmp_path / "report.md"), "--format", "json").stdout)
     assert line["code"] == "LLM_AUTH"
     assert "[key]" in line["error"]
-    for words in (("show", line["case_id"]), ("explain", line["case_id"]), ("verify", line["package"]), ("doctor",)):
-        run = run_casebound([*words, "--debug"], cwd=tmp_path, environment={"TRIAL_KEY": CANARY})
-        trial.printed += run.stdout + run.stderr
-    trial.run("resolve", str(tmp_path / "report.md"))
+    commands = {
+        ("show", "INC-7"): (0, "LLM_AUTH"),
+        ("explain", "INC-7"): (0, "LLM_AUTH"),
+        ("verify", line["package"]): (1, "is unfinished; what is there holds"),
+        ("doctor",): (0, "model of plan: openai m"),
+        ("resolve", str(tmp_path / "report.md")): (1, "LLM_AUTH"),
+    }
+    for words, (status, told) in commands.items():
+        done = trial.run(*words)
+        assert done.returncode == status, done.stderr
+        assert told in done.stdout
     assert list(trial.places_of(CANARY)) == []
 
 

@@ -199,14 +199,14 @@ DIFFERENCES_OF_FIELD = {
 
 def flat(value, place=""):
     """Every leaf of a body by its place; a list is a leaf unless it holds objects."""
-    if isinstance(value, dict):
-        items = value.items()
-    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        items = enumerate(value)
-    else:
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return flat(dict(enumerate(value)), place)
+    if not isinstance(value, dict):
         return {place: value}
     return {
-        key: leaf for name, part in items for key, leaf in flat(part, f"{place}/{name}" if place else str(name)).items()
+        key: leaf
+        for name, part in value.items()
+        for key, leaf in flat(part, f"{place}/{name}" if place else str(name)).items()
     }
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from casebound.canonical import digest_of
 from casebound.contracts.assessment import Assessment
@@ -39,7 +39,7 @@ from casebound.resolution.assess import NOTHING_SEARCHED, derive_assessment
 from casebound.resolution.freeze import changed_settings
 from casebound.resolution.lookup import derive_candidates, queries
 from casebound.resolution.plan import derive_plan
-from casebound.revision import fresh_resolution
+from casebound.revision import fresh_resolution, write_inputs
 from casebound.store import layout
 from casebound.store.captures import kept_captures, load_captures
 from casebound.store.layout import Revision
@@ -48,8 +48,23 @@ from casebound.store.package import Package
 A = TypeVar("A", bound=Artifact)
 
 
+@dataclass(frozen=True, slots=True)
+class _Step(Generic[A]):
+    """A stage whose accepted reply becomes an artifact.
+
+    Attributes:
+        path: of the artifact; where it exists, nothing is asked.
+        derive: makes the artifact of the accepted reply.
+    """
+
+    stage: str
+    path: str
+    model: type[A]
+    derive: Callable[[dict[str, object]], A]
+
+
 class Analysis:
-    """The semantic steps of one case: freeze, plan, look up, assess, context, interpret, seal."""
+    """Takes one case through the steps that its newest interpretation still lacks."""
 
     def __init__(self, engine: Engine, package: Package, case: Case, facts: Facts) -> None:
         self._engine = engine
@@ -82,13 +97,11 @@ class Analysis:
             except ResearchError as exc:
                 self._engine.block(package, "research", exc)
                 return None
-            if resolution is not None:
-                package.create_artifact(revision.resolution_input, resolution)
         elif resolution is not None and not package.exists(revision.candidates):
             self._engine.refuse_change(changed_settings(bound, resolution))
         if input_ is None:
             input_ = freeze_interpretation(bound, self._case, self._facts, resolution)
-            package.create_artifact(revision.input, input_)
+            write_inputs(package, revision, resolution, input_)
         else:
             self._engine.refuse_change(changed_models(bound, input_))
         return input_, resolution
@@ -108,8 +121,8 @@ class Analysis:
         return None if assessment is None else replace(facts, assessment=assessment)
 
     async def _plan(self, input_: InterpretationInput, facts: StageFacts) -> Plan | None:
-        path = self._revision.plan
-        return await self._accepted(path, Plan, input_, "plan", facts, lambda reply: derive_plan(facts, reply))
+        step = _Step("plan", self._revision.plan, Plan, lambda reply: derive_plan(facts, reply))
+        return await self._accepted(step, input_, facts)
 
     async def _look_up(self, facts: StageFacts) -> tuple[tuple[Capture, ...], Candidates] | None:
         package, revision = self._package, self._revision
@@ -156,9 +169,8 @@ class Analysis:
         assert facts.plan is not None  # noqa: S101  # planned before
         if not facts.plan.searches:
             return self._keep(path, derive_assessment(facts, dict(NOTHING_SEARCHED)))
-        return await self._accepted(
-            path, Assessment, input_, "assessment", facts, lambda reply: derive_assessment(facts, reply)
-        )
+        step = _Step("assessment", path, Assessment, lambda reply: derive_assessment(facts, reply))
+        return await self._accepted(step, input_, facts)
 
     # --- interpretation ---------------------------------------------------------------------------------------------
 
@@ -168,15 +180,13 @@ class Analysis:
         context = package.load_if(revision.context, InterpretationContext)
         if context is None:
             context = self._keep(revision.context, derive_context(facts, input_, protocol))
-        interpretation = await self._accepted(
+        step = _Step(
+            "interpretation",
             revision.interpretation,
             Interpretation,
-            input_,
-            "interpretation",
-            facts,
             lambda reply: derive_interpretation(context, protocol, reply),
-            context.context,
         )
+        interpretation = await self._accepted(step, input_, facts, context.context)
         if interpretation is None:
             return
         package.create(revision.summary, derive_summary(self._case, context, interpretation))
@@ -187,20 +197,20 @@ class Analysis:
 
     async def _accepted(
         self,
-        path: str,
-        model: type[A],
+        step: _Step[A],
         input_: InterpretationInput,
-        stage: str,
         facts: StageFacts,
-        derive: Callable[[dict[str, object]], A],
         context: Mapping[str, object] | None = None,
     ) -> A | None:
-        """Return the accepted artifact at `path`, asking for it first where it does not exist; None: the case waits."""
-        kept = self._package.load_if(path, model)
+        """Return the accepted artifact of `step`, asking for it where it does not exist; None: the case waits.
+
+        `context` is what is asked about; None: what the protocol makes of `facts`.
+        """
+        kept = self._package.load_if(step.path, step.model)
         if kept is not None:
             return kept
-        self._engine.on_step(self._package, stage)
-        host, policy = self._engine.bound.host, input_.policy(stage)
+        self._engine.on_step(self._package, step.stage)
+        host, policy = self._engine.bound.host, input_.policy(step.stage)
         protocol = find_protocol(host, policy.protocol)
         reply = await converse(
             Conversation(
@@ -210,13 +220,13 @@ class Analysis:
                 protocol=protocol,
                 rules=find_rules(host, policy),
                 context=protocol.context(facts) if context is None else context,
-                provider=lambda place: self._engine.provider(stage, place),
+                provider=lambda place: self._engine.provider(step.stage, place),
                 clock=self._engine.clock,
                 spend=lambda: self._engine.spend(self._package),
                 allow=self._engine.allow,
             )
         )
-        return None if reply is None else self._keep(path, derive(reply))
+        return None if reply is None else self._keep(step.path, step.derive(reply))
 
     def _keep(self, path: str, artifact: A) -> A:
         self._package.create_artifact(path, artifact)

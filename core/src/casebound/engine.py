@@ -12,10 +12,9 @@ from casebound.contracts.interpretation import Event
 from casebound.contracts.model_call import ModelRequest
 from casebound.errors import ResearchError, SettingsError
 from casebound.llm.provider import Provider
-from casebound.llm.stage import SAFETY_DELAY_S
 from casebound.progress import latest_revision
 from casebound.research.catalog import CatalogSource, open_database
-from casebound.store.events import EventLog
+from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.package import Package
 
 

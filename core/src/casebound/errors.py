@@ -143,6 +143,9 @@ class Code:
 
 CODES: dict[str, Code] = {}
 
+# Of the codes below, the failures of a model server that time may mend: the same request is worth sending again.
+TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
+
 
 def register_codes(rows: Iterable[Code]) -> None:
     """Add rows to the table.

@@ -132,7 +132,7 @@ def casebound_rules() -> Sequence[RuleSet]:  # type: ignore[empty-body]  # a spe
 def casebound_protocols() -> Sequence[PromptProtocol | ProtocolAlias]:  # type: ignore[empty-body]  # a specification
     """Offer versions of prompt protocols.
 
-    Called: once, when protocols are needed.
+    Called: once, when protocols are needed; `casebound plugins` does not ask, `protocols` and `doctor` do.
     Returns: `PromptProtocol`s. A version that another distribution adds to a stage of core starts at 1000 and is used
         only where `[protocols]` names it; a stage that a plugin brings itself counts from 1. `ProtocolAlias` gives an
         earlier version a new number: `[protocols] resolution` selects plan and assessment together.
@@ -150,7 +150,7 @@ def casebound_protocols() -> Sequence[PromptProtocol | ProtocolAlias]:  # type: 
 def casebound_validators() -> Sequence[Validator]:  # type: ignore[empty-body]  # a specification
     """Offer semantic rules.
 
-    Called: once, when protocols are needed.
+    Called: once, when protocols are needed; `casebound plugins` does not ask, `protocols` and `doctor` do.
     Returns: `Validator`s. One with `always=True` takes part in fresh cases and is frozen in their input with its
         distribution and revision; `verify` runs exactly those.
     Collisions: two validators of one stage, code and revision are an error.

@@ -39,7 +39,7 @@ from casebound.specs import (
     Validator,
 )
 
-# Listing plugins must stay quick: built-ins of these kinds have commands of their own, and are asked only when needed.
+# Listing plugins must stay quick: these have commands of their own, and are asked only when needed.
 UNHURRIED = ("casebound_protocols", "casebound_validators")
 
 
@@ -334,10 +334,10 @@ class Host:
     def plugins(self) -> tuple[PluginInfo, ...]:
         """Every plugin with what it offers and what went wrong, built-ins first, then sorted by name.
 
-        Built-in protocols and validators are asked only where a plugin offers some too: they have a command.
+        Protocols and validators are among them once something has asked for them: they import the engine's libraries.
         """
         for hook in HOOKS:
-            if hook.name in UNHURRIED and not self._loader.is_foreign(hook):
+            if hook.name in UNHURRIED and not self._loader.was_called(hook):
                 continue
             for kind in hook.kinds:
                 self.index(kind)

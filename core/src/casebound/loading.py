@@ -120,12 +120,9 @@ class PluginLoader:
         self._offers[hook.name] = offered
         return offered
 
-    def is_foreign(self, hook: Hook) -> bool:
-        """Tell whether something needs this hook beyond what core ships: a plugin implements it, or it was called."""
-        names = {
-            implementation.plugin_name for implementation in getattr(self._manager.hook, hook.name).get_hookimpls()
-        }
-        return hook.name in self._offers or bool(names - self._loaded_builtins)
+    def was_called(self, hook: Hook) -> bool:
+        """Tell whether this hook was asked already."""
+        return hook.name in self._offers
 
     def _answers(self, hook: Hook, plugin: LoadedPlugin) -> list[object]:
         answers: list[object] = []

@@ -20,6 +20,8 @@ def probe(answer: Path, point: Installed) -> None:
     error = None
     try:
         host.references  # noqa: B018  # compiles every pattern, which listing plugins does not
+        host.index("protocols")  # nor does it ask for these two
+        host.index("validators")
     except PluginError as exc:
         error = str(exc)
     info = next(plugin for plugin in host.plugins if plugin.name == point.name)

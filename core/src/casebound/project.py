@@ -10,31 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 from casebound import __version__
 from casebound.binding import Bound, bind
+from casebound.budget import Purse
 from casebound.clock import Clock, SystemClock, format_time
-from casebound.contracts.capture import Facts
-from casebound.contracts.case import Admission, Build
-from casebound.contracts.interpretation import Distribution, Event, InterpretationInput, PackageIdentity
-from casebound.contracts.plan import ResolutionInput
-from casebound.differences import differences_of
+from casebound.contracts.case import Admission
+from casebound.contracts.interpretation import Distribution, Event, PackageIdentity
 from casebound.engine import Engine
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
 from casebound.intake.admission import admit, check_duplicate, read_report
-from casebound.llm.attempts import AttemptLog
 from casebound.llm.provider import Provider
 from casebound.llm.replay import ReplayProvider
 from casebound.loop import Loop
+from casebound.notes import notes_on_finished, notes_on_waiting
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
-from casebound.progress import begun_revisions, derive_progress, latest_revision
+from casebound.progress import derive_progress, latest_revision
 from casebound.recording import open_replay
 from casebound.result import Result, contradictions_told, derive_result
 from casebound.revision import begin_revision
 from casebound.settings import Settings, database_url, load_settings
-from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace, layout
 from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
+from casebound.store.package import parse_canonical
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
@@ -63,18 +61,20 @@ class Project:
     on_step: Callable[[Package, str], None] = lambda package, step: None
     notes: list[str] = field(default_factory=list)
     replay: ReplayProvider | None = None
-    _sent: int = 0
     _loop: Loop = field(default_factory=Loop)
+    _purse: Purse = field(init=False)
     _engine: Engine = field(init=False)
     _pipeline: Pipeline = field(init=False)
 
     def __post_init__(self) -> None:
+        self._purse = Purse(self.settings.budget)
         self._engine = Engine(
-            self.bound, self.clock, self._spend, self.providers, lambda package, step: self.on_step(package, step)
+            self.bound, self.clock, self._purse.spend, self.providers, lambda package, step: self.on_step(package, step)
         )
         if self.replay is not None:
             self.providers.update(dict.fromkeys(self.bound.stages, self.replay))
             self._engine.allow = self.replay.check
+            self._engine.spend = lambda package: None  # nothing is sent, and nothing paid
         self._pipeline = Pipeline(self._engine)
 
     @classmethod
@@ -183,7 +183,7 @@ class Project:
         self.workspace.prepare()
         with exclusive(package):
             self._reach_outside(stop_after)
-            self._check_budget(package)
+            self._purse.check(package)
             if self._loop.run(begin_revision(self._engine, package)) is None:
                 newest = latest_revision(package)
                 self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
@@ -199,8 +199,6 @@ class Project:
             "assessment": revision.assessment,
             "interpretation": revision.interpretation,
         }
-        from casebound.store.package import parse_canonical
-
         found = {name: package.read(path) for name, path in parts.items()}
         with contradictions_told(package):
             result = derive_result(package)
@@ -229,8 +227,8 @@ class Project:
             )
             package = self._admit(admission, data)
             with exclusive(package):
-                self._note_changes(package)
-                self._note_waiting(package)
+                self.notes += notes_on_finished(package, self.bound, replays=self.replay is not None)
+                self.notes += notes_on_waiting(package, self.clock.now())
                 return self._advance(package, path, stop_after)
         except CaseboundError as exc:
             return Result(
@@ -271,45 +269,6 @@ class Project:
         with contradictions_told(package):
             return derive_result(package, report=report, progress=progress)
 
-    def _note_changes(self, package: Package) -> None:
-        """Remember what a finished case does not show: the settings at hand, where they are others, and a replay."""
-        revision = latest_revision(package)
-        frozen = package.load_if(revision.input, InterpretationInput) if package.exists(revision.seal) else None
-        if frozen is None:
-            return
-        if self.replay is not None:
-            self.notes.append(
-                f"{package.root.name} was finished before: nothing was replayed; name an empty --workspace"
-            )
-        resolution = package.load_if(revision.resolution_input, ResolutionInput)
-        build, facts = package.load_if(layout.BUILD, Build), package.load_if(layout.FACTS, Facts)
-        differences = differences_of(self.bound, frozen, resolution, build, facts)
-        if found := (*differences.interpretation, *differences.case):
-            name = package.root.name
-            command = "resolve --package-id ID REPORT" if differences.case else f"revise {name}"
-            self.notes.append(
-                f"{name} was finished under other settings, and is not asked anew: {'; '.join(found)};"
-                f" `casebound {command}` asks anew"
-            )
-
-    def _note_waiting(self, package: Package) -> None:
-        """Tell that a case which waits is not tried: since when, until when, and what makes it go on."""
-        progress = derive_progress(package)
-        event = progress.event
-        early = progress.retry_at is not None and self.clock.now() < progress.retry_at
-        if event is None or not (progress.state in ("blocked", "review") or early):
-            return
-        name = package.root.name
-        until = f", until {event.retry_at} at least" if early else ""
-        advice = {
-            "blocked": f"{'then ' if early else ''}`casebound resume {name}` goes on",
-            "review": f"`casebound revise {name}` asks anew",
-            "retry_pending": "repeat the command then",
-        }[progress.state]
-        self.notes.append(
-            f"{name}: nothing was tried: it waits ({progress.state}, {progress.code}) since {event.at}{until}; {advice}"
-        )
-
     def _record_resumption(self, package: Package, event: Event) -> None:
         EventLog(package, latest_revision(package)).append(
             Event(
@@ -324,23 +283,6 @@ class Project:
         )
 
     # --- what the calls share ---------------------------------------------------------------------------------------
-
-    def _spend(self, package: Package) -> None:
-        if self.replay is not None:
-            return  # nothing is sent, and nothing paid
-        self._check_budget(package)
-        self._sent += 1
-
-    def _check_budget(self, package: Package) -> None:
-        """Refuse a further call. A case pays for all its interpretations: a new one does not open a new purse."""
-        budget = self.settings.budget
-        if budget.run_calls and self._sent >= budget.run_calls:
-            raise SettingsError("BUDGET_REACHED", pointer="budget.run_calls", found=f"{self._sent} calls in this run")
-        revisions = begun_revisions(package)
-        calls = sum(len(AttemptLog(package, one, stage).numbers()) for one in revisions for stage in CORE_STAGES)
-        if budget.case_calls and calls >= budget.case_calls:
-            found = f"{calls} calls for this case, in {len(revisions)} interpretations"
-            raise SettingsError("BUDGET_REACHED", pointer="budget.case_calls", found=found)
 
     def _check_phase(self, stop_after: str | None) -> None:
         phases = (*CORE_PHASES, *self.host.phases)

@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from casebound.contracts.case import Admission
 from casebound.contracts.findings import Finding
 from casebound.contracts.interpretation import InterpretationInput, StagePolicy
-from casebound.contracts.model_call import ModelReply, Outcome
+from casebound.contracts.model_call import ModelReply, Outcome, OutcomeKind
 from casebound.contracts.stage_facts import StageFacts
 from casebound.errors import IntegrityError, SettingsError
 from casebound.frozen import find_protocol, find_rules, freeze_protocol
@@ -37,14 +36,12 @@ from casebound.store.package import Package
 # Recorded replies say nothing of what a model would answer under another version: only a fresh run with it does.
 LIVE_QUALITY = "not_evaluated"
 
-Kind = Literal["accepted", "invalid", "provider_error", "unknown"]
-
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
     """What became of an attempt, or would have: kind and code as in `outcome.json`, and what the rules found."""
 
-    kind: Kind
+    kind: OutcomeKind
     code: str | None
     findings: tuple[Finding, ...] = ()
 
@@ -67,6 +64,14 @@ class RehearsedAttempt:
         """Whether both say the same, or there is nothing to compare."""
         return self.recorded is None or self.rehearsed is None or self.recorded == self.rehearsed
 
+    def to_json(self) -> dict[str, object]:
+        """Return the attempt as JSON data."""
+        return {
+            "attempt": self.number,
+            "recorded": self.recorded and self.recorded.to_json(),
+            "rehearsed": self.rehearsed and self.rehearsed.to_json(),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class RehearsedStage:
@@ -84,6 +89,16 @@ class RehearsedStage:
     rules: tuple[str, ...]
     attempts: tuple[RehearsedAttempt, ...]
 
+    def to_json(self) -> dict[str, object]:
+        """Return the stage as JSON data."""
+        return {
+            "stage": self.stage,
+            "frozen": self.frozen,
+            "version": self.version,
+            "rules": list(self.rules),
+            "attempts": [attempt.to_json() for attempt in self.attempts],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
@@ -100,8 +115,13 @@ class Rehearsal:
 
     @property
     def agrees(self) -> bool:
-        """Whether every judgment is the recorded one."""
+        """Whether every reply that was judged again got the recorded judgment."""
         return all(attempt.agrees for stage in self.stages for attempt in stage.attempts)
+
+    @property
+    def unjudged(self) -> int:
+        """How many attempts left no reply to judge."""
+        return sum(attempt.rehearsed is None for stage in self.stages for attempt in stage.attempts)
 
     @property
     def exit_status(self) -> int:
@@ -115,25 +135,8 @@ class Rehearsal:
             "case_id": self.case_id,
             "agrees": self.agrees,
             "live_quality": LIVE_QUALITY,
-            "stages": [_stage_to_json(stage) for stage in self.stages],
+            "stages": [stage.to_json() for stage in self.stages],
         }
-
-
-def _stage_to_json(stage: RehearsedStage) -> dict[str, object]:
-    return {
-        "stage": stage.stage,
-        "frozen": stage.frozen,
-        "version": stage.version,
-        "rules": list(stage.rules),
-        "attempts": [
-            {
-                "attempt": attempt.number,
-                "recorded": attempt.recorded and attempt.recorded.to_json(),
-                "rehearsed": attempt.rehearsed and attempt.rehearsed.to_json(),
-            }
-            for attempt in stage.attempts
-        ],
-    }
 
 
 def rehearse_package(

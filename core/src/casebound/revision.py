@@ -57,10 +57,17 @@ async def begin_revision(engine: Engine, package: Package) -> Revision | None:
     if _was_cut_off(package) and _froze(package, newest, resolution, input_):
         return None
     following = Revision(newest.number + 1)
-    if resolution is not None:
-        package.create_artifact(following.resolution_input, resolution)
-    package.create_artifact(following.input, input_)
+    write_inputs(package, following, resolution, input_)
     return following
+
+
+def write_inputs(
+    package: Package, revision: Revision, resolution: ResolutionInput | None, input_: InterpretationInput
+) -> None:
+    """Freeze both inputs of `revision`: the one that the other names by digest first."""
+    if resolution is not None:
+        package.create_artifact(revision.resolution_input, resolution)
+    package.create_artifact(revision.input, input_)
 
 
 def _nothing_to_revise(package: Package) -> SettingsError:

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from casebound.contracts.model_call import NativeReply, Usage
+from casebound.contracts.model_call import ModelReply, NativeReply, Usage
 from casebound.errors import ProviderError
+from casebound.testing.conformance.provider_replies import CODE_OF_STATUS
 from casebound.testing.scripted import model_request
 from casebound_llm_openai.responses import read_reply, request_body
 from casebound_llm_openai.settings import OpenAISettings
@@ -211,12 +212,14 @@ def test_a_filtered_prompt_is_a_refusal_not_a_broken_request():
     assert read_reply(NativeReply(status=400, body=body)).finish_reason == "refusal"
 
 
-def outcome_of(body):
-    """The code of our error, or the size of the stored reply: any other exception fails the test."""
+def code_of(body):
+    """Return the code of our error, None for a reply, which comes back from its bytes as it was; all else fails."""
     try:
-        return len(read_reply(NativeReply(status=200, body=body)).to_bytes())
+        reply = read_reply(NativeReply(status=200, body=body))
     except ProviderError as error:
         return error.code
+    assert ModelReply.from_bytes(reply.to_bytes()) == reply
+    return None
 
 
 KEYS = st.sampled_from(["content", "type", "refusal", "text", "name", "phase", "reason"])
@@ -231,4 +234,4 @@ JSON = st.recursive(
 def test_any_shape_of_response_is_a_storable_reply_or_our_error(output, details, usage):
     for status in ("completed", "incomplete", "failed"):
         value = {"status": status, "output": output, "incomplete_details": details, "usage": usage}
-        assert outcome_of(json.dumps(value).encode()) not in {None, 0}
+        assert code_of(json.dumps(value).encode()) in {None, "LLM_QUOTA", *CODE_OF_STATUS.values()}

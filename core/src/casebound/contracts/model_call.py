@@ -9,6 +9,7 @@ from casebound.contracts.base import Artifact, Contract, Digest, Time
 from casebound.contracts.findings import Finding
 
 ResponseFormat = Literal["json_schema", "json_object", "text"]
+OutcomeKind = Literal["accepted", "invalid", "provider_error", "unknown"]
 FinishReason = Literal["stop", "length", "refusal", "tool_calls", "other"]
 
 
@@ -124,7 +125,7 @@ class Outcome(Artifact):
     """
 
     format: Literal["casebound-outcome/v1"] = "casebound-outcome/v1"
-    kind: Literal["accepted", "invalid", "provider_error", "unknown"]
+    kind: OutcomeKind
     code: str | None
     findings: tuple[Finding, ...] = ()
     request: Digest

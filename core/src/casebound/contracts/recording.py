@@ -13,7 +13,7 @@ from typing import Literal, Self
 
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.base import Artifact, Contract, Digest
-from casebound.contracts.model_call import ModelReply, NativeRecord, NativeReply, ResponseFormat
+from casebound.contracts.model_call import ModelReply, NativeRecord, NativeReply, OutcomeKind, ResponseFormat
 
 
 class RecordedRequest(Contract):
@@ -35,7 +35,7 @@ class RecordedRequest(Contract):
 class RecordedOutcome(Contract):
     """What became of the attempt; the fields are those of `outcome.json`."""
 
-    kind: Literal["accepted", "invalid", "provider_error", "unknown"]
+    kind: OutcomeKind
     code: str | None
     message: str | None
     retryable: bool

@@ -8,7 +8,7 @@ Pure, from the frozen policy and from what is on disk: a run that was killed goe
 - They share `max_retries`. A failure that time may mend (`TRANSIENT`) spends one, and the same answerer is asked again
   after the retry time; so does a call of which nobody knows, under `unknown_calls = "retry"`, and is repeated at once.
 - Where no retry is left, or the failure is none that a retry mends, the stage moves on at once, without waiting, if the
-  code is one of `fallback_codes` and somebody is left to ask. He inherits the retries that are left, and no others.
+  code is one of `fallback_codes` and somebody is left to ask. It inherits the retries that are left, and no others.
 - Otherwise the stage stops. Hence a stage meets at most `max_retries` failures and one more for each answerer.
 - Each `resume` begins a new count, with the first answerer.
 """
@@ -22,12 +22,12 @@ from typing import Literal
 
 from casebound.contracts.interpretation import Answerer, StagePolicy
 from casebound.contracts.model_call import Outcome
+from casebound.errors import TRANSIENT
 from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.store.events import EventLog
 from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 
-TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
 FAILED = ("provider_error", "unknown")
 
 
@@ -106,7 +106,7 @@ class Course:
 
     @property
     def max_output_tokens(self) -> int:
-        """The cap of the next attempt: it grows by the answerer's factor after each reply of his that was cut off."""
+        """The cap of the next attempt: it grows by the answerer's factor after each of its replies that was cut off."""
         cut = sum(
             turn.place == self.next.place
             and attempt.outcome is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply
+from casebound.errors import ProviderError
 
 
 @runtime_checkable
@@ -39,3 +40,9 @@ class Provider(Protocol):
     async def aclose(self) -> None:
         """Close connections; called once, after the last `send`."""
         ...
+
+
+def unsendable(found: str, expected: str) -> ProviderError:
+    """Return the error of `send` for a request that the provider cannot hand over as it is."""
+    where = "the request, before anything was sent"
+    return ProviderError("LLM_REQUEST", retryable=False, found=found, expected=expected, where=where)

@@ -22,13 +22,12 @@ from casebound.llm.course import Course
 from casebound.llm.judge import judge
 from casebound.llm.provider import Provider
 from casebound.specs import PromptProtocol, Validator
-from casebound.store.events import EventLog
+from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 from casebound.strict_json import parse_json
 
-SAFETY_DELAY_S = 60
-LONGEST_WAIT_S = 366 * 86400
+_LONGEST_WISH_S = 366 * 86400
 EXHAUSTED = {
     "plan": "ENTITY_RESOLUTION_INVALID_RESPONSES",
     "assessment": "ENTITY_RESOLUTION_INVALID_RESPONSES",
@@ -43,8 +42,8 @@ class Conversation:
     Attributes:
         revision: where its files lie.
         provider: makes the provider of the answerer at a place on first use, so that a replay needs none.
-        spend: called once before each request is sent; raises `BUDGET_REACHED` where nothing more may be.
-        allow: called with each request before it is frozen; raises where it may not be asked at all.
+        spend: called once before each request that is allowed is frozen; raises `BUDGET_REACHED`.
+        allow: called with each request before anything of its attempt is written; raises where it may not be asked.
         exhausted: the code of a review, once too many replies were invalid; None: core's for the stage.
     """
 
@@ -85,7 +84,7 @@ async def converse(talk: Conversation) -> dict[str, object] | None:
         if last and last.outcome and last.outcome.kind == "accepted":
             return accepted_reply(log, last.number)
         course = talk.course(attempts)
-        if _must_wait(talk, course):
+        if _stop_if_due(talk, course):
             return None
         await _ask(talk, log, course)
 
@@ -100,13 +99,17 @@ def accepted_reply(log: AttemptLog, number: int) -> dict[str, object]:
 
 
 async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> None:
-    """Make the next attempt: freeze feedback and request, send, keep, settle."""
+    """Make the next attempt: derive feedback and request, freeze both if they may be sent, send, keep, settle."""
     number = course.attempts[-1].number + 1 if course.attempts else 1
     provider = talk.provider(course.next.place)
-    talk.spend()
-    feedback = _freeze_feedback(talk, log, course.attempts, number)
-    request = derive_request(course, talk.protocol, talk.context, feedback, number)
+    feedback = _feedback(talk, log, course.attempts, number)
+    request = derive_request(
+        course, talk.protocol, talk.context, None if feedback is None else feedback.feedback, number
+    )
     talk.allow(request)
+    talk.spend()
+    if feedback is not None:
+        talk.package.create_artifact(talk.revision.feedback(talk.stage, feedback.attempt), feedback)
     digest = log.write_request(request)
     try:
         native = await provider.send(request)
@@ -145,10 +148,8 @@ def derive_request(
     )
 
 
-def _freeze_feedback(
-    talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt], number: int
-) -> Mapping[str, object] | None:
-    """Return the feedback that attempt `number` carries, writing it unless the last invalid reply has one already.
+def _feedback(talk: Conversation, log: AttemptLog, attempts: Sequence[Attempt], number: int) -> Feedback | None:
+    """Return the feedback that attempt `number` carries: the one that is frozen already, else derived now.
 
     An attempt that only repeats one that a provider failed carries the feedback of that one.
     """
@@ -158,11 +159,9 @@ def _freeze_feedback(
     for path in (talk.revision.feedback(talk.stage, place) for place in range(last.number + 1, number + 1)):
         frozen = talk.package.load_if(path, Feedback)
         if frozen is not None:
-            return frozen.feedback
+            return frozen
     outcome = talk.package.digest(log.path(last.number, OUTCOME))
-    frozen = derive_feedback(talk.protocol, talk.context, last, outcome, number)
-    talk.package.create_artifact(talk.revision.feedback(talk.stage, number), frozen)
-    return frozen.feedback
+    return derive_feedback(talk.protocol, talk.context, last, outcome, number)
 
 
 def last_invalid(attempts: Sequence[Attempt]) -> Attempt | None:
@@ -234,18 +233,18 @@ def _failed(talk: Conversation, digest: str, native: NativeReply | None, error: 
 
 
 def _wish_ms(seconds: float | None) -> int | None:
-    """Return a server's wish in milliseconds; what is no time to wait is no wish, and no wait is longer than a year."""
-    return round(min(seconds, LONGEST_WAIT_S) * 1000) if seconds is not None and seconds > 0 else None
+    """Return a server's wish in milliseconds; what is no time to wait is no wish, and no wish is longer than a year."""
+    return round(min(seconds, _LONGEST_WISH_S) * 1000) if seconds is not None and seconds > 0 else None
 
 
 # --- when to stop ---------------------------------------------------------------------------------------------------
 
 
-def _must_wait(talk: Conversation, course: Course) -> bool:
-    """Record an event and tell True where the policy allows no further attempt now."""
+def _stop_if_due(talk: Conversation, course: Course) -> bool:
+    """Append the event that says why, and return True, where the policy allows no further attempt now."""
     outcomes = [attempt.outcome for attempt in course.attempts if attempt.outcome]
     if sum(outcome.kind == "invalid" for outcome in outcomes) >= talk.policy.max_invalid_responses:
-        _record(talk, course, "review", talk.exhausted or EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), None)
+        _append_event(talk, course, "review", talk.exhausted or EXHAUSTED.get(talk.stage, "LLM_OUTPUT_SCHEMA"), None)
         return True
     if course.next.follows == "ask":
         return False
@@ -254,10 +253,10 @@ def _must_wait(talk: Conversation, course: Course) -> bool:
     failures = [outcome for _, outcome in course.failures()]
     code = failures[-1].code or "LLM_UNAVAILABLE"
     if course.next.follows == "wait":
-        _record(talk, course, "retry_pending", code, _retry_at(failures[-1]))
+        _append_event(talk, course, "retry_pending", code, _retry_at(failures[-1]))
     else:
         # A resumption begins with the first answerer, so the wish of everybody who failed counts.
-        _record(talk, course, "blocked", code, max(map(_retry_at, failures)))
+        _append_event(talk, course, "blocked", code, max(map(_retry_at, failures)))
     return True
 
 
@@ -266,7 +265,7 @@ def _retry_at(failed: Outcome) -> datetime:
     return parse_time(failed.at) + timedelta(seconds=delay)
 
 
-def _record(
+def _append_event(
     talk: Conversation,
     course: Course,
     kind: Literal["blocked", "retry_pending", "review"],
@@ -289,7 +288,7 @@ def _record(
 
 
 def _asked_in_turn(course: Course) -> str:
-    """Return a line that names everybody who failed, with the code of his last failure; empty where it was only one."""
+    """Return a line that names everybody who failed, with the code of its last failure; empty where it was only one."""
     failed = {place: outcome.code for place, outcome in course.failures()}
     if len(failed) < 2:
         return ""

@@ -1,9 +1,7 @@
 """The copy of a reply's schema that a server takes which knows only the strict subset of JSON Schema. Pure.
 
 Rules:
-- The reply is always validated against the full schema afterwards, here nothing has to be enforced twice. So a keyword
-  that only narrows may be dropped; one whose absence would forbid valid replies, or leave their shape open, is refused
-  before anything is sent, by name and place.
+- What is dropped and what is refused: `schema_copy`.
 - Every reply that the copy allows has the shape that the full schema asks for: optional properties become required
   (as the SDK of those servers does), open objects are closed.
 """
@@ -12,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from casebound.errors import ProviderError
+from casebound.llm.schema_copy import NARROWING, UnfitSchema, as_list, check_keywords, refusing
 
 _KEPT = frozenset(
     {
@@ -33,30 +31,6 @@ _KEPT = frozenset(
         "type",
     }
 )
-_DROPPED = frozenset(
-    {
-        "$anchor",
-        "$comment",
-        "$id",
-        "$schema",
-        "contains",
-        "contentEncoding",
-        "contentMediaType",
-        "default",
-        "deprecated",
-        "examples",
-        "maxContains",
-        "maxLength",
-        "maxProperties",
-        "minContains",
-        "minLength",
-        "minProperties",
-        "propertyNames",
-        "readOnly",
-        "uniqueItems",
-        "writeOnly",
-    }
-)
 _SHAPE = frozenset(
     {"$defs", "additionalProperties", "allOf", "anyOf", "items", "oneOf", "prefixItems", "properties", "required"}
 )
@@ -71,27 +45,28 @@ _LONG_ENUM = 250
 _MOST_LONG_ENUM_CHARACTERS = 15_000
 
 
-def sending_copy(schema: Mapping[str, object]) -> dict[str, object]:
+def sending_copy(schema: Mapping[str, object], *, hint: str | None = None) -> dict[str, object]:
     """Return the strict-safe copy of `schema`; the original is not touched.
+
+    Args:
+        schema: as the protocol made it.
+        hint: which of the provider's settings avoids the copy, for the error.
 
     Raises:
         ProviderError: `LLM_REQUEST`, naming the keyword and its place, or the limit that is passed.
     """
-    copy = _copied(schema, "")
-    if copy.get("type") != "object":
-        raise _refusal("a root that is not an object", "")
-    _check_limits(copy)
+    with refusing(expected="a schema of the strict subset", hint=hint):
+        copy = _copied(schema, "")
+        if copy.get("type") != "object":
+            raise UnfitSchema("a root that is not an object", "")
+        _check_limits(copy)
     return copy
 
 
 def _copied(schema: object, pointer: str) -> dict[str, object]:
     if not isinstance(schema, Mapping):
-        raise _refusal("a schema that is true or false", pointer)
-    for keyword in schema:
-        if keyword not in _KEPT and keyword not in _DROPPED and keyword not in _SHAPE:
-            raise _refusal(f"the keyword {keyword}", pointer)
-    if not all(isinstance(part, Mapping) and part.keys() <= _DROPPED for part in _list(schema.get("allOf"))):
-        raise _refusal("the keyword allOf with more than what only narrows", pointer)
+        raise UnfitSchema("a schema that is true or false", pointer)
+    check_keywords(schema, pointer, known=_KEPT | _SHAPE, dropped=NARROWING)
     copy = {key: value for key, value in schema.items() if key in _KEPT and _is_sendable(key, value)}
     if "$defs" in schema:
         copy["$defs"] = _each(schema["$defs"], f"{pointer}/$defs")
@@ -108,7 +83,7 @@ def _copied(schema: object, pointer: str) -> dict[str, object]:
     if _may_be(copy, "array"):
         copy["items"] = _items(schema, pointer)
     if "type" not in copy and "anyOf" not in copy:
-        raise _refusal("a schema without a type", pointer)
+        raise UnfitSchema("a schema without a type", pointer)
     return copy
 
 
@@ -123,7 +98,7 @@ def _is_sendable(keyword: str, value: object) -> bool:
 def _checked_reference(copy: dict[str, object], pointer: str) -> dict[str, object]:
     beside = sorted(copy.keys() - {"$ref", "$defs", "title", "description"})
     if beside:
-        raise _refusal(f"the keyword {beside[0]} beside $ref", pointer)
+        raise UnfitSchema(f"the keyword {beside[0]} beside $ref", pointer)
     return {key: value for key, value in copy.items() if key in {"$ref", "$defs"}}
 
 
@@ -152,14 +127,14 @@ def _close_object(copy: dict[str, object], schema: Mapping[str, object], pointer
     properties = schema.get("properties", {})
     open_to = schema.get("additionalProperties", True)
     if isinstance(open_to, Mapping):
-        raise _refusal("the keyword additionalProperties with a schema", pointer)
+        raise UnfitSchema("the keyword additionalProperties with a schema", pointer)
     if not properties and open_to is not False:
-        raise _refusal("an object whose properties are not named", pointer)
+        raise UnfitSchema("an object whose properties are not named", pointer)
     copy["properties"] = named = _each(properties, f"{pointer}/properties")
     required = schema.get("required", ())
     unnamed = [name for name in required if name not in named] if isinstance(required, Sequence) else []
     if unnamed:
-        raise _refusal(f"the keyword required with {unnamed[0]}, which is no property", pointer)
+        raise UnfitSchema(f"the keyword required with {unnamed[0]}, which is no property", pointer)
     copy["required"] = list(named)
     copy["additionalProperties"] = False
 
@@ -169,7 +144,7 @@ def _items(schema: Mapping[str, object], pointer: str) -> dict[str, object]:
     rest = schema.get("items")
     if not isinstance(first, Sequence) or not first:
         if rest is None:
-            raise _refusal("an array without items", pointer)
+            raise UnfitSchema("an array without items", pointer)
         return _copied(rest, f"{pointer}/items")
     # Any of the kinds at any place: wider than the full schema, which knows the places.
     kinds = [_copied(kind, f"{pointer}/prefixItems/{index}") for index, kind in enumerate(first)]
@@ -181,7 +156,7 @@ def _items(schema: Mapping[str, object], pointer: str) -> dict[str, object]:
 
 def _each(schemas: object, pointer: str) -> dict[str, object]:
     if not isinstance(schemas, Mapping):
-        raise _refusal("a table of schemas that is no object", pointer)
+        raise UnfitSchema("a table of schemas that is no object", pointer)
     return {name: _copied(schema, f"{pointer}/{name}") for name, schema in schemas.items()}
 
 
@@ -202,13 +177,13 @@ def _check_limits(copy: dict[str, object]) -> None:
         (f"characters in an enum of more than {_LONG_ENUM} values", longest, _MOST_LONG_ENUM_CHARACTERS),
     ):
         if count > most:
-            raise _refusal(f"{count} {what} (strict mode takes {most})", "")
+            raise UnfitSchema(f"{count} {what} (strict mode takes {most})", "")
 
 
 def _nodes(schema: Mapping[str, object], level: int) -> Iterator[tuple[Mapping[str, object], int]]:
     level += _may_be(schema, "object")
     yield schema, level
-    below: list[object] = [schema.get("items"), *_list(schema.get("anyOf"))]
+    below: list[object] = [schema.get("items"), *as_list(schema.get("anyOf"))]
     for table in (schema.get("properties"), schema.get("$defs")):
         below.extend(table.values() if isinstance(table, Mapping) else ())
     for node in below:
@@ -220,21 +195,5 @@ def _keys(table: object) -> list[str]:
     return list(table) if isinstance(table, Mapping) else []
 
 
-def _list(value: object) -> list[object]:
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-
-
 def _values(node: Mapping[str, object]) -> list[object]:
-    return [*_list(node.get("enum")), *([node["const"]] if "const" in node else [])]
-
-
-def _refusal(found: str, pointer: str) -> ProviderError:
-    return ProviderError(
-        "LLM_REQUEST",
-        retryable=False,
-        found=found,
-        where="the reply's schema, before anything was sent",
-        pointer=pointer or "the root",
-        expected="a schema of the strict subset",
-        hint='use response_format = "json_object", or a setting of the provider that sends the schema as it is',
-    )
+    return [*as_list(node.get("enum")), *([node["const"]] if "const" in node else [])]

@@ -10,9 +10,10 @@ MOST_FINDINGS = 20
 
 
 def rehearsal_nodes(rehearsal: Rehearsal) -> list[Node]:
-    """Return the picture; its first line says whether everything was judged as it was recorded."""
+    """Return the picture; its first line says whether replies were judged as recorded, and how many are not there."""
     words, style = ("judged as recorded", "green") if rehearsal.agrees else ("judged otherwise", "bold yellow")
-    head = (data(rehearsal.case_id, "bold"), "  ", Piece(words, style), "  ", whole(rehearsal.package, "cyan"))
+    missing = f", {rehearsal.unjudged} without a reply" if rehearsal.unjudged else ""
+    head = (data(rehearsal.case_id, "bold"), "  ", Piece(words, style), missing, "  ", whole(rehearsal.package, "cyan"))
     return [node(*head, children=[_stage_node(stage) for stage in rehearsal.stages])]
 
 

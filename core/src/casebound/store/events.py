@@ -9,6 +9,9 @@ from casebound.errors import IntegrityError
 from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 
+# Whatever a case waits for, a server or a database, it goes on no sooner than this.
+SAFETY_DELAY_S = 60
+
 
 class EventLog:
     """Reads and appends the events of one interpretation, or of whatever else a model is asked about."""

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from casebound.contracts.model_call import ModelRequest, NativeReply
-from casebound.errors import ProviderError
+from casebound.errors import TRANSIENT, ProviderError
 from casebound.hookspecs import hookimpl
 from casebound.settings_model import Table
 from casebound.specs import ProviderSpec
@@ -25,7 +25,6 @@ from casebound.testing.scripted import native_reply
 __all__ = ["behave", "calls", "casebound_catalogs", "casebound_providers", "install_inventory"]
 
 LOG = "calls.log"
-RETRYABLE = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
 
 
 class BehaviourSettings(Table):
@@ -53,7 +52,7 @@ class BehavingProvider(InventoryModel):
             sys.stderr.write("hanging\n")
             sys.stderr.flush()
             await asyncio.Event().wait()
-        raise ProviderError(self._behaviour, retryable=self._behaviour in RETRYABLE)
+        raise ProviderError(self._behaviour, retryable=self._behaviour in TRANSIENT)
 
 
 @hookimpl

@@ -11,10 +11,9 @@ import re
 from typing import NamedTuple
 
 from casebound.contracts.model_call import FinishReason, NativeReply
-from casebound.errors import ProviderError
+from casebound.errors import TRANSIENT, ProviderError
 from casebound.llm.http.failure import code_of_status, shown
 
-_TRANSIENT = frozenset({"LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE"})
 _STATUS = re.compile(r"(?:unexpected|last) status:? (?P<status>[1-5][0-9]{2})\b")
 _SETTINGS_HINT = "the arguments do not suit this version of Codex, or a setting in [llm.codex]: see docs/guide/codex.md"
 
@@ -88,5 +87,5 @@ def _last_line(text: str) -> str:
 
 def _error(code: str, found: str, hint: str | None = None) -> ProviderError:
     return ProviderError(
-        code, retryable=code in _TRANSIENT, where="the events of codex exec", found=shown(found), hint=hint
+        code, retryable=code in TRANSIENT, where="the events of codex exec", found=shown(found), hint=hint
     )

@@ -20,7 +20,8 @@ from casebound.canonical import canonical_bytes
 from casebound.clock import Clock, SystemClock
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply
 from casebound.errors import ProviderError, SettingsError
-from casebound.llm.http.key import masked, resolve_key
+from casebound.llm.http.key import Mask, resolve_key
+from casebound.llm.provider import unsendable
 from casebound.llm.strict_schema import sending_copy
 
 from casebound_llm_codex.command import (
@@ -53,6 +54,7 @@ class CodexProvider:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._key = resolve_key(env=settings.api_key_env, cmd=settings.api_key_cmd, provider="codex")
+        self._mask = Mask(self._key)
         self._program = find_program(settings.program)
 
     @property
@@ -83,7 +85,7 @@ class CodexProvider:
         except TooMuchOutput:
             failure = _too_much(self._settings.max_body_bytes)
         except OSError as exc:
-            failure = _unsendable(exc.strerror or type(exc).__name__, "the program, and a temporary folder")
+            failure = unsendable(exc.strerror or type(exc).__name__, "the program, and a temporary folder")
         else:
             return self._native(ended, digest, round((self._clock.monotonic() - started) * 1000))
         # Raised out here, so that no context of it holds the environment with the key.
@@ -109,7 +111,7 @@ class CodexProvider:
 
     def _native(self, ended: Ended, digest: str, duration_ms: int) -> NativeReply:
         # Masked first: of a key that the cut goes through, a part would stay.
-        chatter = masked(ended.chatter, self._key)[-_MOST_CHATTER:].decode("utf-8", "replace")
+        chatter = self._mask.masked(ended.chatter)[-_MOST_CHATTER:].decode("utf-8", "replace")
         headers = {
             "codex-context": declared_context(self._settings, machine_settings=_MACHINE_SETTINGS.is_dir()),
             "codex-digest": digest,
@@ -117,7 +119,7 @@ class CodexProvider:
             "exit-status": str(ended.status),
             **({"stderr": chatter} if chatter else {}),
         }
-        return NativeReply(200, masked(ended.output, self._key), headers, duration_ms)
+        return NativeReply(200, self._mask.masked(ended.output), headers, duration_ms)
 
 
 def bound_program(settings: CodexSettings) -> dict[str, str]:
@@ -150,24 +152,20 @@ def private_places(request: ModelRequest, settings: CodexSettings) -> Iterator[P
             inner.mkdir()
         places.catalog.write_bytes(model_catalog(request, settings))
         if schema is not None:
-            schema.write_bytes(canonical_bytes(sending_copy(request.response_schema)))
+            hint = 'use response_format = "json_object" in [llm]'
+            schema.write_bytes(canonical_bytes(sending_copy(request.response_schema, hint=hint)))
         yield places
 
 
 def _check(request: ModelRequest) -> None:
     if request.model is None:
-        raise _unsendable("no model", "a name in [llm] model")
+        raise unsendable("no model", "a name in [llm] model")
     if len(request.user) > MOST_PROMPT_CHARACTERS:
-        raise _unsendable(f"{len(request.user)} characters", f"at most {MOST_PROMPT_CHARACTERS}, the limit of Codex")
+        raise unsendable(f"{len(request.user)} characters", f"at most {MOST_PROMPT_CHARACTERS}, the limit of Codex")
     try:
         (request.user + request.system).encode()
     except UnicodeEncodeError:
-        raise _unsendable("a lone surrogate", "text that has bytes") from None
-
-
-def _unsendable(found: str, expected: str) -> ProviderError:
-    where = "the request, before anything was sent"
-    return ProviderError("LLM_REQUEST", retryable=False, found=found, expected=expected, where=where)
+        raise unsendable("a lone surrogate", "text that has bytes") from None
 
 
 def _too_much(limit: int) -> ProviderError:

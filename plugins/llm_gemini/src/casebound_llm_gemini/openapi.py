@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from casebound_llm_gemini.schema import REFERENCE, as_list, json_schema_copy, refusal, types_of
+from casebound.llm.schema_copy import UnfitSchema, as_list
+
+from casebound_llm_gemini.schema import REFERENCE, json_schema_copy, refusing_unfit, types_of
 
 _ALWAYS = ("title", "description")
 _OF_TYPE = {
@@ -24,6 +26,7 @@ _OF_TYPE = {
 }
 
 
+@refusing_unfit
 def openapi_copy(schema: Mapping[str, object]) -> dict[str, object]:
     """Return the copy of `schema` to send; the original is not touched.
 
@@ -46,7 +49,9 @@ class _Translator:
         if "$ref" in node:
             name = str(node["$ref"]).removeprefix(REFERENCE)
             if name in inside:
-                raise refusal("a definition that holds itself, which responseSchema does not know", f"/$defs/{name}")
+                raise UnfitSchema(
+                    "a definition that holds itself, which responseSchema does not know", f"/$defs/{name}"
+                )
             return self.translated(self._definitions[name], (*inside, name))
         kinds = [self._typed(node, kind, inside) for kind in types_of(node)]
         kinds += [self.translated(branch, inside) for branch in as_list(node.get("anyOf"))]
@@ -65,7 +70,7 @@ class _Translator:
             properties = node.get("properties")
             named = properties if isinstance(properties, Mapping) else {}
             if not named:
-                raise refusal("an object whose properties are not named, which responseSchema does not know", "")
+                raise UnfitSchema("an object whose properties are not named, which responseSchema does not know", "")
             result["properties"] = {name: self.translated(part, inside) for name, part in named.items()}
         elif kind == "array":
             parts = [*as_list(node.get("prefixItems")), *([node["items"]] if "items" in node else [])]

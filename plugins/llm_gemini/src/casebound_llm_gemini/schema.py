@@ -1,9 +1,7 @@
 """The copy of a reply's schema that `responseJsonSchema` takes: a part of JSON Schema, and no word beyond it.
 
 Rules:
-- The reply is always validated against the full schema afterwards, so nothing has to be enforced twice. A keyword that
-  only narrows may be dropped; one whose absence would leave the reply's shape open is refused before anything is sent,
-  by name and place.
+- What is dropped and what is refused: `casebound.llm.schema_copy`.
 - The copy never forbids what the full schema allows.
 - Keys come back in alphabetical order unless `propertyOrdering` says otherwise: it lists the required ones first, in
   their order, which is that of the prompt.
@@ -13,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 
-from casebound.errors import ProviderError
+from casebound.llm.schema_copy import NARROWING, UnfitSchema, as_list, check_keywords, refusing
 
 _KEPT = frozenset({"description", "format", "maxItems", "maximum", "minItems", "minimum", "title", "type"})
 _SHAPE = frozenset(
@@ -31,39 +29,17 @@ _SHAPE = frozenset(
         "required",
     }
 )
-_DROPPED = frozenset(
-    {
-        "$anchor",
-        "$comment",
-        "$id",
-        "$schema",
-        "contains",
-        "contentEncoding",
-        "contentMediaType",
-        "default",
-        "deprecated",
-        "examples",
-        "exclusiveMaximum",
-        "exclusiveMinimum",
-        "maxContains",
-        "maxLength",
-        "maxProperties",
-        "minContains",
-        "minLength",
-        "minProperties",
-        "multipleOf",
-        "pattern",
-        "propertyNames",
-        "readOnly",
-        "uniqueItems",
-        "writeOnly",
-    }
-)
+_DROPPED = NARROWING | {"exclusiveMaximum", "exclusiveMinimum", "multipleOf", "pattern"}
 _FORMATS = frozenset({"date", "date-time", "time"})
 _BESIDE_REFERENCE = frozenset({"$ref", "description", "title"})
 REFERENCE = "#/$defs/"
+refusing_unfit = refusing(
+    expected="a schema of the part of JSON Schema that generateContent takes",
+    hint='set response_format = "json_object" in [llm]',
+)
 
 
+@refusing_unfit
 def json_schema_copy(schema: Mapping[str, object]) -> dict[str, object]:
     """Return the copy of `schema` to send; the original is not touched.
 
@@ -72,7 +48,7 @@ def json_schema_copy(schema: Mapping[str, object]) -> dict[str, object]:
     """
     definitions = schema.get("$defs", {})
     if not isinstance(definitions, Mapping):
-        raise refusal("a table of schemas that is no object", "/$defs")
+        raise UnfitSchema("a table of schemas that is no object", "/$defs")
     copier = _Copier(definitions.keys())
     copy = copier.copied({key: value for key, value in schema.items() if key != "$defs"}, "")
     if definitions:
@@ -90,8 +66,8 @@ class _Copier:
 
     def copied(self, schema: object, pointer: str) -> dict[str, object]:
         if not isinstance(schema, Mapping):
-            raise refusal("a schema that is true or false", pointer)
-        _check_keywords(schema, pointer)
+            raise UnfitSchema("a schema that is true or false", pointer)
+        check_keywords(schema, pointer, known=_KEPT | _SHAPE, dropped=_DROPPED)
         copy: dict[str, object] = {key: value for key, value in schema.items() if key in _KEPT}
         if copy.get("format") not in _FORMATS:
             copy.pop("format", None)
@@ -104,9 +80,9 @@ class _Copier:
     def _reference(self, schema: Mapping[str, object], pointer: str) -> dict[str, object]:
         beside = sorted(schema.keys() - _BESIDE_REFERENCE - _DROPPED)
         if beside:
-            raise refusal(f"the keyword {beside[0]} beside $ref", pointer)
+            raise UnfitSchema(f"the keyword {beside[0]} beside $ref", pointer)
         if str(schema["$ref"]).removeprefix(REFERENCE) not in self._defined:
-            raise refusal(f"a $ref to something else than a definition ({schema['$ref']})", pointer)
+            raise UnfitSchema(f"a $ref to something else than a definition ({schema['$ref']})", pointer)
         return {"$ref": schema["$ref"]}
 
     def _with_shape(self, copy: dict[str, object], schema: Mapping[str, object], pointer: str) -> dict[str, object]:
@@ -122,7 +98,7 @@ class _Copier:
         if "array" in types_of(copy):
             self._add_items(copy, schema, pointer)
         if "type" not in copy and not branches:
-            raise refusal("a schema without a type", pointer)
+            raise UnfitSchema("a schema without a type", pointer)
         return copy
 
     def _add_properties(self, copy: dict[str, object], schema: Mapping[str, object], pointer: str) -> None:
@@ -131,11 +107,11 @@ class _Copier:
         required = [str(name) for name in as_list(schema.get("required"))]
         unnamed = [name for name in required if name not in named]
         if unnamed:
-            raise refusal(f"the keyword required with {unnamed[0]}, which is no property", pointer)
+            raise UnfitSchema(f"the keyword required with {unnamed[0]}, which is no property", pointer)
         if isinstance(others, Mapping):
             copy["additionalProperties"] = self.copied(others, f"{pointer}/additionalProperties")
         elif not named and others is not False:
-            raise refusal("an object whose properties are not named", pointer)
+            raise UnfitSchema("an object whose properties are not named", pointer)
         elif others is not None:
             copy["additionalProperties"] = others
         if named:
@@ -151,11 +127,11 @@ class _Copier:
         if isinstance(rest, Mapping):
             copy["items"] = self.copied(rest, f"{pointer}/items")
         elif not first:
-            raise refusal("an array without items", pointer)
+            raise UnfitSchema("an array without items", pointer)
 
     def each(self, schemas: object, pointer: str) -> dict[str, object]:
         if not isinstance(schemas, Mapping):
-            raise refusal("a table of schemas that is no object", pointer)
+            raise UnfitSchema("a table of schemas that is no object", pointer)
         return {name: self.copied(schema, f"{pointer}/{name}") for name, schema in schemas.items()}
 
 
@@ -163,32 +139,6 @@ def types_of(schema: Mapping[str, object]) -> list[str]:
     """Return the types that `schema` names."""
     declared = schema.get("type")
     return [declared] if isinstance(declared, str) else [str(name) for name in as_list(declared)]
-
-
-def as_list(value: object) -> list[object]:
-    """Return the list that `value` is, else an empty one."""
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-
-
-def refusal(found: str, pointer: str) -> ProviderError:
-    """Return the error for a schema that the server would refuse or misread."""
-    return ProviderError(
-        "LLM_REQUEST",
-        retryable=False,
-        found=found,
-        where="the reply's schema, before anything was sent",
-        pointer=pointer or "the root",
-        expected="a schema of the part of JSON Schema that generateContent takes",
-        hint='set response_format = "json_object" in [llm]',
-    )
-
-
-def _check_keywords(schema: Mapping[str, object], pointer: str) -> None:
-    for keyword in schema:
-        if keyword not in _KEPT and keyword not in _SHAPE and keyword not in _DROPPED:
-            raise refusal(f"the keyword {keyword}", pointer)
-    if not all(isinstance(part, Mapping) and part.keys() <= _DROPPED for part in as_list(schema.get("allOf"))):
-        raise refusal("the keyword allOf with more than what only narrows", pointer)
 
 
 # --- values: `enum` may hold texts and numbers only ------------------------------------------------------------------
@@ -200,7 +150,7 @@ def _with_values(copy: dict[str, object], schema: Mapping[str, object], pointer:
     declared = types_of(copy)
     alternatives = _by_type(values, declared, pointer)
     if not alternatives:
-        raise refusal("a value that its own type forbids", pointer)
+        raise UnfitSchema("a value that its own type forbids", pointer)
     if len(alternatives) == 1:
         return {**copy, **alternatives[0]}
     copy.pop("type", None)
@@ -213,7 +163,7 @@ def _by_type(values: Sequence[object], declared: Sequence[str], pointer: str) ->
     number = "integer" if all(isinstance(value, int) for value in numbers) and "number" not in declared else "number"
     whole = sum(value is None or isinstance(value, str | int | float) for value in values)
     if whole < len(values):
-        raise refusal("a value that is a list or an object", pointer)
+        raise UnfitSchema("a value that is a list or an object", pointer)
     found: list[dict[str, object]] = []
     if texts:
         found.append({"type": "string", "enum": texts})
@@ -239,7 +189,7 @@ def _check_recursion(definitions: Mapping[str, object]) -> None:
             reached.add(one)
             waiting |= needs[one] - reached
         if name in reached:
-            raise refusal("a definition that needs itself", f"/$defs/{name}")
+            raise UnfitSchema("a definition that needs itself", f"/$defs/{name}")
 
 
 def _needed(schema: object) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from casebound.llm.http.settings import HttpSettings, is_json
+from casebound.llm.http.settings import HttpSettings, JsonTable
 from pydantic import Field, field_validator, model_validator
 
 _OWN_FIELDS = frozenset(
@@ -66,8 +66,8 @@ class GeminiSettings(HttpSettings):
     thinking_level: _Word | None = None
     include_thoughts: bool = False
     safety: dict[_Word, _Word] = Field(default_factory=dict)
-    generation: dict[str, object] = Field(default_factory=dict)
-    body: dict[str, object] = Field(default_factory=dict)
+    generation: JsonTable = Field(default_factory=dict)
+    body: JsonTable = Field(default_factory=dict)
 
     @field_validator("generation")
     @classmethod
@@ -91,8 +91,6 @@ def _checked(value: dict[str, object], own: frozenset[str]) -> dict[str, object]
     taken = sorted(name for name in value if _camel(name) in own)
     if taken:
         raise ValueError(f"casebound sets these fields itself: {', '.join(taken)}")
-    if not is_json(value):
-        raise ValueError("a value has no JSON form (a time, or a number that is not finite)")
     return value
 
 

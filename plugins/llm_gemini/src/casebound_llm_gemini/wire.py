@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping
 
 from casebound.contracts.model_call import FinishReason, ModelReply, ModelRequest, NativeReply, Usage
-from casebound.errors import ProviderError
 from casebound.llm.http.envelope import count_of, lenient_json, mapping, read_envelope, sequence, storable, text_of
+from casebound.llm.provider import unsendable
 
 from casebound_llm_gemini.failure import error_in, server_error
 from casebound_llm_gemini.openapi import openapi_copy
@@ -55,13 +55,8 @@ def request_path(request: ModelRequest, settings: GeminiSettings) -> str:
     """
     model = request.model or ""
     if not _MODEL.fullmatch(model):
-        raise ProviderError(
-            "LLM_REQUEST",
-            retryable=False,
-            found=f"the model {model[:80]!a}" if model else "no model",
-            expected="a name in [llm] model, of letters, digits and . _ - @ /",
-            where="the request, before anything was sent",
-        )
+        found = f"the model {model[:80]!a}" if model else "no model"
+        raise unsendable(found, "a name in [llm] model, of letters, digits and . _ - @ /")
     named = model if model.partition("/")[0] in _COLLECTIONS else f"models/{model}"
     return f"/{settings.api_version}/{named}:generateContent"
 

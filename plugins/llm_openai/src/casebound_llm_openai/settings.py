@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from casebound.llm.http.settings import HttpSettings, is_json
-from pydantic import Field, field_validator, model_validator
+from casebound.llm.http.settings import HttpSettings, JsonTable
+from pydantic import Field, model_validator
 
 Api = Literal["chat", "responses"]
 _PATHS: dict[Api, str] = {"chat": "/chat/completions", "responses": "/responses"}
@@ -87,14 +87,7 @@ class OpenAISettings(HttpSettings):
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     reasoning_effort: str | None = Field(default=None, min_length=1)
     strict_schema: bool = True
-    body: dict[str, object] = Field(default_factory=dict)
-
-    @field_validator("body")
-    @classmethod
-    def _check_body(cls, value: dict[str, object]) -> dict[str, object]:
-        if not is_json(value):
-            raise ValueError("a value has no JSON form (a time, or a number that is not finite)")
-        return value
+    body: JsonTable = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_api(self) -> OpenAISettings:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply
-from casebound.errors import ProviderError
 from casebound.llm.http.envelope import lenient_json, read_envelope
+from casebound.llm.provider import unsendable
 from casebound.llm.strict_schema import sending_copy
 
 from casebound_llm_openai.failure import is_refused_prompt, server_error
@@ -18,7 +18,7 @@ from casebound_llm_openai.settings import OpenAISettings
 def model_of(request: ModelRequest) -> str:
     """Return the model's name; raises `LLM_REQUEST` where the settings name none."""
     if request.model is None:
-        raise _unsendable("no model", "a name in [llm] model")
+        raise unsendable("no model", "a name in [llm] model")
     return request.model
 
 
@@ -30,7 +30,7 @@ def kind_of_format(request: ModelRequest) -> Literal["json_schema", "json_object
             the protocol's, nothing is added to it.
     """
     if request.response_format == "json_object" and "json" not in (request.system + request.user).lower():
-        raise _unsendable("a prompt without the word JSON, under response_format json_object", "the word JSON in it")
+        raise unsendable("a prompt without the word JSON, under response_format json_object", "the word JSON in it")
     return request.response_format
 
 
@@ -41,10 +41,11 @@ def named_schema(request: ModelRequest, settings: OpenAISettings) -> dict[str, o
         ProviderError: `LLM_REQUEST`: the schema has no strict form.
     """
     strict = settings.strict_schema
+    hint = 'use response_format = "json_object" in [llm], or strict_schema = false in [llm.openai]'
     return {
         "name": re.sub(r"[^A-Za-z0-9_-]", "_", request.schema_name)[:64] or "reply",
         "strict": strict,
-        "schema": sending_copy(request.response_schema) if strict else request.response_schema,
+        "schema": sending_copy(request.response_schema, hint=hint) if strict else request.response_schema,
     }
 
 
@@ -71,8 +72,3 @@ def success_of(native: NativeReply, expected: str) -> Mapping[str, object]:
     if envelope.get("object") == "error":
         raise server_error(native, envelope, inside_success=True)
     return envelope
-
-
-def _unsendable(found: str, expected: str) -> ProviderError:
-    where = "the request, before anything was sent"
-    return ProviderError("LLM_REQUEST", retryable=False, found=found, expected=expected, where=where)

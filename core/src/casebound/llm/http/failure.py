@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
 from casebound.contracts.model_call import NativeReply
-from casebound.errors import ProviderError
+from casebound.errors import TRANSIENT, ProviderError
 
 LONGEST_WAIT_S = 86_400.0
 _ABSURD_WAIT_S = 366 * 86_400.0
@@ -29,7 +29,6 @@ _BY_STATUS = {
     425: "LLM_UNAVAILABLE",
     429: "LLM_RATE_LIMITED",
 }
-_TRANSIENT = frozenset({"LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE"})
 _REDIRECT_HINT = "redirects are never followed: base_url must name the server itself"
 _STRANGER_HINT = "check base_url: a proxy or a login page seems to answer in place of the server"
 
@@ -57,7 +56,7 @@ def failure_of(
         wait: seconds that the server asks for in a way of its own, used where its headers say nothing usable.
         hint: what to do about it, where the vendor's plugin knows better.
     """
-    retryable = code in _TRANSIENT and native.headers.get("x-should-retry", "").lower() != "false"
+    retryable = code in TRANSIENT and native.headers.get("x-should-retry", "").lower() != "false"
     asked = retry_after(native.headers)
     if hint is None and 300 <= native.status <= 399:
         hint = _REDIRECT_HINT

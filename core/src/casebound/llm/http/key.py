@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 
 from casebound.errors import SettingsError
 from casebound.settings import Secret, read_secret
@@ -34,16 +33,28 @@ def resolve_key(*, env: str | None, cmd: Sequence[str] | None, provider: str) ->
     return key
 
 
-def masked(data: bytes, key: Secret | None) -> bytes:
-    """Return `data` with `[key]` in every place where the key stands, in whatever spelling.
+class Mask:
+    """Takes one key out of what others say; it belongs to what holds the key, and ends with it.
 
     A key of a few characters is a stand-in for servers without keys; masking it would damage the text of replies.
     """
-    text = key.reveal() if key is not None else ""
-    return data if len(text) < _SHORTEST_MASKED_KEY else _spellings(text).sub(_MASK, data)
+
+    def __init__(self, key: Secret | None) -> None:
+        text = key.reveal() if key is not None else ""
+        self._spellings = None if len(text) < _SHORTEST_MASKED_KEY else _spellings(text)
+
+    def __repr__(self) -> str:
+        return "Mask(***)"
+
+    def masked(self, data: bytes) -> bytes:
+        """Return `data` with `[key]` in every place where the key stands, in whatever spelling."""
+        return data if self._spellings is None else self._spellings.sub(_MASK, data)
+
+    def masked_text(self, text: str) -> str:
+        """Return `text`, which may hold bytes as surrogates, as `masked` returns bytes."""
+        return self.masked(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
-@cache
 def _spellings(key: str) -> re.Pattern[bytes]:
     """Return what finds a key as it is, as JSON escapes it (a backslash, or `u002f` behind one), and as a URL does."""
     signs = (rf"(?:\\?{re.escape(sign)}|\\u00(?i:{ord(sign):02x})|%(?i:{ord(sign):02x}))" for sign in key)

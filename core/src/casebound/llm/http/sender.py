@@ -25,8 +25,9 @@ from casebound.clock import Clock, SystemClock
 from casebound.contracts.model_call import NativeReply
 from casebound.errors import ProviderError, SettingsError
 from casebound.llm.http.failure import shown
-from casebound.llm.http.key import masked, resolve_key
+from casebound.llm.http.key import Mask, resolve_key
 from casebound.llm.http.settings import HttpSettings
+from casebound.llm.provider import unsendable
 from casebound.settings import Secret
 
 MOST_CONNECTIONS = 128
@@ -74,6 +75,7 @@ class HttpSender:
         self._dialect = dialect
         self._clock = clock or SystemClock()
         self._key = resolve_key(env=settings.api_key_env, cmd=settings.api_key_cmd, provider=dialect.provider)
+        self._mask = Mask(self._key)
         self._tls = _tls_context(settings, dialect.provider)
         self._client: httpx.AsyncClient | None = None
 
@@ -93,7 +95,7 @@ class HttpSender:
         except (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError) as exc:
             failure = _no_reply(exc)
         except UnicodeEncodeError:
-            failure = ProviderError("LLM_REQUEST", retryable=False, found="a lone surrogate in the request")
+            failure = unsendable("a lone surrogate", "text that has bytes")
         # Raised out here, so that no context of it holds the library's request.
         raise failure
 
@@ -120,7 +122,7 @@ class HttpSender:
             parts += part
             if len(parts) > limit:
                 raise self._too_large()
-        encoding = self._masked_text(response.headers.get("content-encoding", "identity"))
+        encoding = self._mask.masked_text(response.headers.get("content-encoding", "identity"))
         decoded = _decoded(bytes(parts), encoding, limit)
         if len(decoded) > limit:
             raise self._too_large()
@@ -161,11 +163,8 @@ class HttpSender:
         )
 
     def _masked(self, native: NativeReply) -> NativeReply:
-        headers = {name: self._masked_text(value) for name, value in native.headers.items()}
-        return NativeReply(native.status, masked(native.body, self._key), headers, native.duration_ms)
-
-    def _masked_text(self, text: str) -> str:
-        return masked(text.encode("utf-8", "surrogateescape"), self._key).decode("utf-8", "surrogateescape")
+        headers = {name: self._mask.masked_text(value) for name, value in native.headers.items()}
+        return NativeReply(native.status, self._mask.masked(native.body), headers, native.duration_ms)
 
 
 class _KeyAuth(httpx.Auth):

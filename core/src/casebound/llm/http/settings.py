@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from ipaddress import ip_address
-from typing import Annotated
+from typing import Annotated, Self
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 _LOCAL_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
 
@@ -36,48 +36,70 @@ def checked_base_url(value: str) -> str:
     return value.rstrip("/")
 
 
-class HttpSettings(BaseModel):
-    """How to reach one server; a provider's own settings inherit from it and give `base_url` its default.
+def _is_json(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(_is_json(item) for item in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int | bool)
+
+
+def _checked_json(value: dict[str, object]) -> dict[str, object]:
+    if not _is_json(value):
+        raise ValueError("a value has no JSON form (a time, or a number that is not finite)")
+    return value
+
+
+# Further fields of a body: a table of the settings file that JSON can say too.
+JsonTable = Annotated[dict[str, object], AfterValidator(_checked_json)]
+
+
+class KeySettings(BaseModel):
+    """What every provider that asks a server has: where the key comes from, and how much is read.
 
     Attributes:
-        base_url: the address in front of every path, without a slash at its end.
         api_key_env: name of the variable that holds the key.
         api_key_cmd: command that prints the key; first the program, then its arguments.
-        connect_timeout_s: limit for making the connection; the whole call has `[llm] timeout_s`.
-        max_body_bytes: largest reply that is read, after decompression.
-        ca_file: certificates to trust instead of the usual ones (PEM).
+        max_body_bytes: most bytes of a reply that are read, after decompression.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
-    base_url: str
     api_key_env: str | None = Field(default=None, min_length=1)
     api_key_cmd: Annotated[tuple[str, ...] | None, Field(strict=False, min_length=1)] = None
-    connect_timeout_s: float = Field(default=10, gt=0, allow_inf_nan=False)
     max_body_bytes: int = Field(default=8_388_608, ge=1024)
+
+    @model_validator(mode="after")
+    def _check_key(self) -> Self:
+        if self.api_key_env is not None and self.api_key_cmd is not None:
+            raise ValueError("api_key_env and api_key_cmd exclude each other")
+        return self
+
+    @property
+    def has_key(self) -> bool:
+        """Whether a key is sent."""
+        return self.api_key_env is not None or self.api_key_cmd is not None
+
+
+class HttpSettings(KeySettings):
+    """How to reach one server; a provider's own settings inherit from it and give `base_url` its default.
+
+    Attributes:
+        base_url: the address in front of every path, without a slash at its end.
+        connect_timeout_s: limit for making the connection; the whole call has `[llm] timeout_s`.
+        ca_file: certificates to trust instead of the usual ones (PEM).
+    """
+
+    base_url: str
+    connect_timeout_s: float = Field(default=10, gt=0, allow_inf_nan=False)
     ca_file: str | None = None
 
     @field_validator("base_url")
     @classmethod
     def _check_base_url(cls, value: str) -> str:
         return checked_base_url(value)
-
-    @model_validator(mode="after")
-    def _check_key(self) -> HttpSettings:
-        if self.api_key_env is not None and self.api_key_cmd is not None:
-            raise ValueError("api_key_env and api_key_cmd exclude each other")
-        return self
-
-
-def is_json(value: object) -> bool:
-    """Tell whether a value of a settings file has a JSON form (a time and a number that is not finite have none)."""
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and is_json(item) for key, item in value.items())
-    if isinstance(value, list):
-        return all(is_json(item) for item in value)
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or isinstance(value, str | int | bool)
 
 
 def _is_local(parts: SplitResult) -> bool:

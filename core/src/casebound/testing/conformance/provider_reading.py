@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from casebound.contracts.model_call import NativeReply, Usage
-from casebound.errors import ProviderError
+from casebound.errors import TRANSIENT, ProviderError
 from casebound.llm.provider import Provider
-from casebound.testing.conformance.provider_replies import CODE_OF_STATUS, DAMAGED_BODIES, RETRY_AFTER_FORMS, TRANSIENT
+from casebound.testing.conformance.provider_replies import CODE_OF_STATUS, DAMAGED_BODIES, RETRY_AFTER_FORMS
 from casebound.testing.conformance.provider_suite import ProviderSuite, given, native_of
 from casebound.testing.loopback import Loopback, Response
 

@@ -68,7 +68,8 @@ class Replies:
         empties: further replies without any text or choice, by their name.
         errors: further errors in the vendor's own words, by their name, each with its code.
         unsendable_schema: a schema that the provider cannot send, and so refuses before the call.
-        error_body: a body for any status of 400 and above; the suite chooses the status.
+        error_body: a body for any status of 400 and above, whose message is `no`; the suite chooses the status, and may
+            put another message there.
     """
 
     text: str
@@ -108,7 +109,6 @@ CODE_OF_STATUS = {
     524: "LLM_UNAVAILABLE",
     529: "LLM_UNAVAILABLE",
 }
-TRANSIENT = frozenset({"LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE"})
 
 RETRY_AFTER_FORMS = {
     "seconds": ({"retry-after": "7"}, 7.0),

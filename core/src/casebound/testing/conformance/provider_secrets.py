@@ -27,6 +27,7 @@ class SecretsConformance(ProviderSuite):
         """What `send` returns is written to disk. Repair: keep allowed headers only, and mask the key in the bytes."""
         self._need_key()
         echo = self.replies.error_body.replace(b"no", f"the key {CANARY} is wrong".encode())
+        assert CANARY.encode() in echo, "the key cannot be planted. Repair: let `error_body` hold the word `no`"
         headers = {
             "x-request-id": f"r-{CANARY}",
             "authorization": CANARY,
