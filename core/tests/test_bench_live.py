@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import shutil
 import signal
 import stat
@@ -189,6 +190,25 @@ def test_who_finds_a_slot_reserved_by_somebody_else_calls_nobody_even_where_no_l
     with pytest.raises(UnavailableError, match="CASE_BUSY"):
         asyncio.run(live._call(execution, plan.slots[0]))
     assert logged(trial.log) == []
+
+
+def test_nothing_is_called_where_the_reservation_cannot_be_written(trial: LiveTrial) -> None:
+    trial.prepare()
+
+    def work() -> int:
+        execution = trial.execution()
+        watched = Watched(execution.provider, lambda name: os._exit(30))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # what a full disk is to whoever writes
+        try:
+            asyncio.run(live.execute(replace(execution, provider=watched)))
+        except UnavailableError as exc:
+            return 10 if exc.code == "WORKSPACE_WRITE" else 20
+        return 40
+
+    assert run_in_child(work) == 10
+    assert states(status(trial)) == ["planned", "planned"]
+    assert states(run(trial)) == ["admitted", "admitted"]
 
 
 # --- what stops a run -----------------------------------------------------------------------------------------------

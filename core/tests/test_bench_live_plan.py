@@ -21,8 +21,10 @@ from casebound.contracts.bench_live import LiveStatus
 from casebound.errors import CaseboundError, SettingsError
 from casebound.llm.course import Course
 from casebound.llm.stage import derive_request
+from casebound.testing.distributions import plugins_in, write_distribution
 from casebound.testing.live_trial import LiveTrial
 from casebound.testing.scribe import logged
+from casebound.testing.small_benchmark import small_host
 
 FIRST, SECOND = "The printer in room four prints blank pages.", "The north door does not lock."
 
@@ -281,6 +283,22 @@ def _change_a_digest(bound: dict) -> None:
             bound[key]["digest"] = digest_of(b"another")
             return
     raise AssertionError(bound)
+
+
+@pytest.mark.spec("B-110")
+def test_a_plan_is_refused_once_a_byte_of_its_executors_distribution_is_another(
+    trial: LiveTrial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "from casebound.testing.scribe import casebound_providers\n"
+    module = write_distribution(tmp_path / "site", "casebound-scribe-copy", source)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    trial.host = small_host(*plugins_in(tmp_path / "site"))
+    plan = trial.prepare()
+    assert plan.executor.offered_by.distribution == "casebound-scribe-copy"
+    with (tmp_path / "site" / f"{module}.py").open("a") as file:
+        file.write("#\n")
+    refused(lambda: execute(trial, plan.plan_id), "BENCH_CHANGED", "executor/offeredBy/tree/digest")
+    assert logged(trial.log) == []
 
 
 @pytest.mark.spec("B-024")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from casebound.cli.program import run
-from casebound.testing.distributions import run_casebound
+from casebound.testing.distributions import listen_to_ctrl_c, run_casebound
 from casebound.testing.loopback import Fault, Loopback, RecordedRequest, Response
 
 for plugin in ("casebound_bench_entity_link", "casebound_entity_link", "casebound_llm_offline", "casebound_llm_openai"):
@@ -164,6 +165,21 @@ def test_execute_demands_the_confirmation_of_exactly_this_plan(reviewed, tmp_pat
     assert sorted(path.name for path in out.iterdir()) == ["plan.json", "requests"]
 
 
+@pytest.mark.spec("B-111", "B-118b")
+def test_each_command_takes_the_repository_and_refuses_a_run_inside_it(reviewed, tmp_path, capsys) -> None:
+    repository, out = ["--repository", str(GUIDE.parents[2])], tmp_path / "run"
+    assert prepare(reviewed, out, *repository, cases=CASES[:1]) == 0
+    execute = ["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]
+    check = ["bench", "live", "check", "--out", str(out)]
+    assert [run([*command, *repository]) for command in (execute, check)] == [0, 0]
+    capsys.readouterr()
+    around = ["--repository", str(tmp_path)]
+    assert [run([*command, *around]) for command in (execute, check)] == [2, 2]
+    assert capsys.readouterr().err.count("BENCH_OUTPUT") == 2
+    assert prepare(reviewed, tmp_path / "other", *around, cases=CASES[:1]) == 2
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.spec("B-126", "B-127")
 def test_check_exits_zero_for_a_run_that_is_not_complete(reviewed, tmp_path, capsys) -> None:
     out = tmp_path / "run"
@@ -200,6 +216,27 @@ def test_a_connection_that_breaks_is_kept_as_a_failure_without_evidence(
     assert run(["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]) == 1
     assert json.loads((out / "slots/0001/ending.json").read_bytes())["code"] == "LLM_UNAVAILABLE"
     assert len(server.requests) == 1
+
+
+@pytest.mark.spec("B-130")
+def test_ctrl_c_ends_a_call_as_cancelled_and_a_repeated_command_does_not_make_it_again(
+    reviewed, tmp_path, server, monkeypatch
+) -> None:
+    monkeypatch.setenv("T_LIVE_KEY", KEY)
+    server.answer(Response(fault=Fault.HANG))
+    out = tmp_path / "run"
+    assert prepare(reviewed, out, *local(tmp_path, server), executor="openai") == 0
+    execute = ["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]
+    command = [sys.executable, "-m", "casebound", *execute]
+    with subprocess.Popen(command, preexec_fn=listen_to_ctrl_c, stderr=subprocess.DEVNULL) as process:
+        assert server.wait_for_requests(1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    record = json.loads((out / "slots/0001/record.json").read_bytes())
+    assert record["status"] == "cancelled"
+    assert run(execute) == 1
+    assert len(server.requests) == 1
+    assert run(["bench", "check", str(reviewed), "--captures", str(out / "captures.json")]) == 1
 
 
 def test_a_key_is_needed_only_to_execute_and_stands_nowhere(reviewed, tmp_path, server, monkeypatch, capsys) -> None:
