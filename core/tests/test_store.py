@@ -319,7 +319,8 @@ def test_what_dead_writers_left_is_removed_and_what_living_ones_hold_stays(works
         from casebound.store.folders import Folders
         from casebound.store.write import _growing
 
-        with Folders(workspace.root).open(("tmp",)) as folder, _growing(folder) as (name, descriptor):
+        folders = Folders(workspace.root)
+        with folders.open(("tmp",)) as folder, _growing(folder, folders.file_mode) as (name, descriptor):
             os.write(descriptor, b"half")
             os.write(started[1], name.encode())
             os.close(finish[1])
