@@ -327,6 +327,7 @@ def test_what_dead_writers_left_is_removed_and_what_living_ones_hold_stays(works
             os.read(finish[0], 1)
 
     child = start_child(grow)
+    os.close(started[1])  # so that a child which fails ends the wait
     living = os.read(started[0], 99).decode()
     (workspace.tmp / ("0" * 32)).write_bytes(b"half of what a killed process wrote")
     (workspace.tmp / "note.txt").write_bytes(b"not ours")
