@@ -336,7 +336,7 @@ def test_what_dead_writers_left_is_removed_and_what_living_ones_hold_stays(works
     os.close(finish[1])
     assert wait_for(child) == 0
     assert os.listdir(workspace.tmp) == ["note.txt"]
-    for descriptor in (*started, finish[0]):
+    for descriptor in (started[0], finish[0]):
         os.close(descriptor)
 
 
