@@ -3,7 +3,7 @@
 Rules:
 - A sentence that nobody knows is `LLM_UNAVAILABLE`: it is tried again a few times, and then blocks.
 - Codex never passes on how long a server asks to wait.
-- A sentence may repeat what a server said, of any length: only its beginning is weighed, and no pattern crosses it at will.
+- A sentence may repeat what a server said, of any length: only its beginning is weighed.
 """
 
 from __future__ import annotations
