@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 _ODD: tuple[object, ...] = (
     None,
@@ -46,7 +45,7 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _with_one_replaced(value: Any) -> Iterator[Any]:
+def _with_one_replaced(value: object) -> Iterator[object]:
     yield from _ODD
     if isinstance(value, dict):
         for key, inner in value.items():

@@ -135,7 +135,7 @@ class ReadingConformance(ProviderSuite):
                     read: object = provider.read(native)
                 except ProviderError:
                     continue
-                except Exception as exc:
+                except Exception as exc:  # noqa: BLE001  # whatever it is, it is no error of ours: that is the finding
                     pytest.fail(f"{type(exc).__name__} of a reply of HTTP {reply.status}: {body[:2000]!r}")
                 assert isinstance(read, ModelReply)
 
