@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from casebound.canonical import MAX_SAFE_INTEGER, canonical_bytes
 from casebound.contracts.case import Case
 from casebound.contracts.interpretation import HypothesisContext, InterpretationContext
+from casebound.contracts.model_call import Usage
 from casebound.errors import CODES
 from casebound.pointer import resolve_pointer
 from casebound.progress import latest_revision
@@ -84,6 +86,19 @@ def test_what_a_call_rests_on_is_on_disk_before_it_is_paid_for(tmp_path: Path) -
     for stood, wanted in zip(model.stood, needed, strict=True):
         assert set(wanted) <= stood
         assert not any(path.endswith("seal.json") for path in stood)
+
+
+@pytest.mark.parametrize("count", [MAX_SAFE_INTEGER, -5])
+def test_tokens_that_nobody_can_have_used_are_unknown_in_the_line_of_the_result(tmp_path: Path, count: int) -> None:
+    class Boastful(InventoryModel):
+        def read(self, native):  # type: ignore[no-untyped-def]  # as the base class
+            usage = Usage(input_tokens=count, output_tokens=10)
+            return super().read(native).model_copy(update={"usage": usage})
+
+    result = write_inventory(tmp_path).resolve(Boastful())
+    assert result.state == "interpreted"
+    assert result.tokens == {"input": None, "output": 30}
+    assert canonical_bytes(result.to_json())
 
 
 @pytest.mark.spec("X-3", "A-083", "A-066")

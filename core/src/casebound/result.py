@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from casebound.canonical import MAX_SAFE_INTEGER
 from casebound.contracts.assessment import Assessment
 from casebound.contracts.capture import Facts
 from casebound.contracts.case import Admission, Case, Mention
@@ -298,7 +299,7 @@ def _calls(package: Package, revision: Revision) -> dict[str, int]:
 
 
 def _tokens(package: Package, revision: Revision) -> dict[str, int | None]:
-    """Return the sums that were reported; None where one call did not report, because then nobody knows the sum."""
+    """Return the sums that were reported; None where one call reported nothing, or what no call can have used."""
     usages: list[Usage] = []
     for stage in CORE_STAGES:
         log = AttemptLog(package, revision, stage)
@@ -312,5 +313,6 @@ def _tokens(package: Package, revision: Revision) -> dict[str, int | None]:
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    known = [count for count in counts if count is not None and count >= 0]
+    total = sum(known)
+    return total if len(known) == len(counts) and total <= MAX_SAFE_INTEGER else None

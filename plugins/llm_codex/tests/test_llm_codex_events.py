@@ -6,6 +6,7 @@ import pytest
 from casebound.contracts.model_call import NativeReply, Usage
 from casebound.errors import ProviderError
 from casebound_llm_codex.events import read_events
+from casebound_llm_codex.failure import MOST_WEIGHED
 
 REPLIES = Path(__file__).parent / "replies"
 STARTED = b'{"type":"thread.started","thread_id":"t"}\n{"type":"turn.started"}\n'
@@ -78,6 +79,24 @@ def test_sentences_that_no_loopback_server_can_cause_are_known_too(message, code
 def test_a_text_of_the_server_does_not_outvote_its_status():
     message = "unexpected status 503 Service Unavailable: rate limit exceeded, sign in again, model x does not exist"
     assert error_of(native(failed(message), "1")).code == "LLM_UNAVAILABLE"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "this model is not supported",
+        "model x does not exist",
+        "unexpected status 401",
+        "Incomplete response returned, reason: content_filter",
+    ],
+)
+def test_only_the_beginning_of_a_long_sentence_is_weighed(words):
+    assert MOST_WEIGHED <= 2000
+    assert error_of(native(failed("model " * 2000 + words), "1")).code == "LLM_UNAVAILABLE"
+
+
+def test_a_name_that_fills_what_is_weighed_is_no_name_of_a_model():
+    assert error_of(native(failed(f"model {'x ' * 500} does not exist"), "1")).code == "LLM_UNAVAILABLE"
 
 
 def test_a_warning_is_no_failure_and_the_last_message_is_the_answer():

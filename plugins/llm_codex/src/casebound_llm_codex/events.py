@@ -84,7 +84,7 @@ def _last_text(events: Sequence[Event]) -> str:
 
 def _tools(items: Sequence[Event], chatter: str) -> tuple[str, ...]:
     """Return each tool once, in the order of its first appearance; an item is told when it starts and when it ends."""
-    used = [_tool_name(item) for item in items if item.get("type") not in _NO_TOOLS]
+    used = [_tool_name(item) for item in items if text_of(item.get("type")) not in _NO_TOOLS]
     return tuple(dict.fromkeys([*used, *(found["name"] for found in _UNOFFERED.finditer(chatter))]))
 
 

@@ -3,6 +3,7 @@
 Rules:
 - A sentence that nobody knows is `LLM_UNAVAILABLE`: it is tried again a few times, and then blocks.
 - Codex never passes on how long a server asks to wait.
+- A sentence may repeat what a server said, of any length: only its beginning is weighed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import NamedTuple
 from casebound.contracts.model_call import FinishReason, NativeReply
 from casebound.errors import TRANSIENT, ProviderError
 from casebound.llm.http.failure import code_of_status, shown
+
+MOST_WEIGHED = 2000
 
 _STATUS = re.compile(r"(?:unexpected|last) status:? (?P<status>[1-5][0-9]{2})\b")
 _SETTINGS_HINT = "the arguments do not suit this version of Codex, or a setting in [llm.codex]: see docs/guide/codex.md"
@@ -39,8 +42,10 @@ _MEANINGS = (
         "LLM_REQUEST",
         "the request is longer than the model's context: shorten the report, or use another model",
     ),
-    _means(r"^\s*\{.*\"error\"", "LLM_REQUEST"),  # a refused request comes as the server's own JSON
-    _means(r"model .* does not exist|do(?:es)? not have access|is not supported", "LLM_REQUEST", "check [llm] model"),
+    _means(r"^\s{0,20}\{[^{}]{0,400}\"error\"", "LLM_REQUEST"),  # a refused request comes as the server's own JSON
+    _means(
+        r"model \S{1,200} does not exist|do(?:es)? not have access|is not supported", "LLM_REQUEST", "check [llm] model"
+    ),
     _means(r"token could not be refreshed|sign in again|log in again", "LLM_AUTH", "log in again with `codex login`"),
     _means(r"idle timeout waiting for SSE", "LLM_TIMEOUT"),
 )
@@ -49,7 +54,7 @@ _CUT_OFF = re.compile(r"Incomplete response returned, reason: (?P<reason>\w+)")
 
 def finish_of(message: str) -> tuple[FinishReason, str] | None:
     """Return why a reply is not whole, with the server's own word; None where `message` tells of something else."""
-    cut = _CUT_OFF.search(message)
+    cut = _CUT_OFF.search(message, 0, MOST_WEIGHED)
     if cut is None:
         return None
     reasons: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
@@ -58,11 +63,11 @@ def finish_of(message: str) -> tuple[FinishReason, str] | None:
 
 def turn_failed(message: str) -> ProviderError:
     """Return the error that a failed turn reports."""
-    status = _STATUS.search(message)
+    status = _STATUS.search(message, 0, MOST_WEIGHED)
     if status is not None:
         return _error(code_of_status(int(status["status"])), message)
     for meaning in _MEANINGS:
-        if meaning.pattern.search(message):
+        if meaning.pattern.search(message, 0, MOST_WEIGHED):
             return _error(meaning.code, message, meaning.hint)
     return _error("LLM_UNAVAILABLE", message)
 

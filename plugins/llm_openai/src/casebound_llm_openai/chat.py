@@ -95,7 +95,7 @@ def _content(message: Mapping[str, object]) -> tuple[str, bool]:
             texts.append(part)
         elif isinstance(part, dict):
             refused = refused or bool(text_of(part.get("refusal")))
-            if part.get("type", "text") in {"text", "output_text"} and isinstance(part.get("text"), str):
+            if text_of(part.get("type", "text")) in {"text", "output_text"} and isinstance(part.get("text"), str):
                 texts.append(part["text"])
     return storable("".join(texts)), refused
 

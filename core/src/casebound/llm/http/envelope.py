@@ -12,9 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from casebound.canonical import MAX_SAFE_INTEGER
 from casebound.contracts.model_call import NativeReply
 from casebound.llm.http.failure import unreadable
+
+# No call uses as many tokens; the sum of many calls must still be a number that every reader of JSON reads exactly.
+MOST_COUNTED = 10**12
 
 
 def read_envelope(native: NativeReply, expected: str) -> Mapping[str, object]:
@@ -68,8 +70,8 @@ def storable(text: str) -> str:
 
 
 def count_of(value: object) -> int | None:
-    """Return `value` where it is a count: a whole number from zero that JSON can carry."""
-    return value if type(value) is int and 0 <= value <= MAX_SAFE_INTEGER else None
+    """Return `value` where it is a count that one call can have: a whole number from zero to `MOST_COUNTED`."""
+    return value if type(value) is int and 0 <= value <= MOST_COUNTED else None
 
 
 class _DuplicateKey(ValueError):

@@ -2,20 +2,34 @@
 
 Rules:
 - No key ever stands here: `api_key_env` names a variable, `api_key_cmd` a command. Neither: no key is sent.
-- An address may be plain http only where nobody else listens: this machine or a private network.
+- An address may be plain http only where nobody else listens: this machine or a private network. That is a listed
+  network, a name with a local ending, or a name without a dot, which the local resolver has to know.
+- An address of numbers stands in its full form: libraries read the others (`134744072`, `127.1`) each in its own way.
 - A value that may hold a secret (an address with userinfo or a query) is refused without being shown.
 """
 
 from __future__ import annotations
 
 import math
-from ipaddress import ip_address
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Annotated, Self
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 _LOCAL_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
+_LOCAL_NETWORKS = tuple(
+    map(
+        ip_network,
+        (
+            *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"),
+            *("::1/128", "fc00::/7", "fe80::/10"),
+        ),
+    )
+)
+_NAME = re.compile(r"[a-z0-9_.-]+")
+_NUMBERS_ONLY = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)\.?")  # a name never ends in a number
 
 
 def checked_base_url(value: str) -> str:
@@ -29,9 +43,14 @@ def checked_base_url(value: str) -> str:
         raise ValueError("a user or a password stands in the URL (not shown); use api_key_env or api_key_cmd")
     if parts.query or parts.fragment or "?" in value or "#" in value:
         raise ValueError("a query or a fragment stands in the URL (not shown); neither belongs there")
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not value.isascii() or " " in value:
+    host = (parts.hostname or "").lower()
+    address = _address(host)
+    signs = value.isascii() and value.isprintable() and " " not in value
+    if parts.scheme not in {"http", "https"} or not signs or not (address or _NAME.fullmatch(host)):
         raise ValueError("https://HOST/PATH, or http:// on this machine or in a private network")
-    if parts.scheme == "http" and not _is_local(parts):
+    if address is None and _NUMBERS_ONLY.fullmatch(host):
+        raise ValueError("a host of numbers only; an address has four of them, from 0 to 255, without zeros in front")
+    if parts.scheme == "http" and not _is_local(host, address):
         raise ValueError("http:// sends key and report in the clear to a public host; use https://")
     return value.rstrip("/")
 
@@ -102,10 +121,15 @@ class HttpSettings(KeySettings):
         return checked_base_url(value)
 
 
-def _is_local(parts: SplitResult) -> bool:
-    host = (parts.hostname or "").lower()
+def _address(host: str) -> IPv4Address | IPv6Address | None:
     try:
-        address = ip_address(host.partition("%")[0])
+        address = ip_address(host)
     except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _is_local(host: str, address: IPv4Address | IPv6Address | None) -> bool:
+    if address is None:
         return "." not in host or host.endswith(_LOCAL_SUFFIXES)
-    return address.is_loopback or address.is_private or address.is_link_local
+    return any(address in network for network in _LOCAL_NETWORKS)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from casebound.contracts.model_call import NativeReply, Usage
+from casebound.contracts.model_call import ModelReply, NativeReply, Usage
 from casebound.errors import TRANSIENT, ProviderError
 from casebound.llm.provider import Provider
+from casebound.testing.conformance.odd_shapes import odd_bodies
 from casebound.testing.conformance.provider_replies import CODE_OF_STATUS, DAMAGED_BODIES, RETRY_AFTER_FORMS
 from casebound.testing.conformance.provider_suite import ProviderSuite, given, native_of
 from casebound.testing.loopback import Loopback, Response
@@ -121,6 +122,22 @@ class ReadingConformance(ProviderSuite):
         except ProviderError as error:
             outcome = error.code
         assert outcome in {"", "LLM_UNAVAILABLE"}
+
+    def test_a_value_of_any_kind_in_any_place_is_a_reply_or_an_error(self, provider: Provider) -> None:
+        """Servers change, and what fails without a code ends a case for ever. Repair: look at a value's kind first.
+
+        Each value of each reply that is JSON, or lines of JSON, is replaced by one of every other kind.
+        """
+        for reply in self.replies.all():
+            for body in odd_bodies(reply.body):
+                native = NativeReply(status=reply.status, body=body, headers=dict(reply.headers))
+                try:
+                    read: object = provider.read(native)
+                except ProviderError:
+                    continue
+                except Exception as exc:  # noqa: BLE001  # whatever it is, it is no error of ours: that is the finding
+                    pytest.fail(f"{type(exc).__name__} of a reply of HTTP {reply.status}: {body[:2000]!r}")
+                assert isinstance(read, ModelReply)
 
     # --- reading what a server says over HTTP -----------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 
 from casebound.contracts.model_call import FinishReason, ResponseFormat, Usage
 from casebound.testing.loopback import Response
@@ -90,6 +90,14 @@ class Replies:
     errors: Mapping[str, tuple[Response, str]] = field(default_factory=dict)
     unsendable_schema: Mapping[str, object] | None = None
     error_body: bytes = b'{"error":{"message":"no"}}'
+
+    def all(self) -> Iterator[Response]:
+        """Yield every reply that is stated, and `error_body` with a status that says nothing about it."""
+        single = (getattr(self, each.name) for each in fields(self))
+        yield from (reply for reply in single if isinstance(reply, Response))
+        yield from (reply for reply, _ in (*self.endings.values(), *self.errors.values()))
+        yield from self.empties.values()
+        yield Response(status=400, body=self.error_body)
 
 
 CODE_OF_STATUS = {
