@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from casebound.canonical import canonical_bytes
 from casebound.contracts.findings import Finding
 from casebound.contracts.model_call import ModelReply
 from casebound.errors import PluginError
-from casebound.llm.judge import MOST_SCHEMA_ERRORS, judge
+from casebound.llm.judge import MOST_FINDINGS, MOST_FINDINGS_BYTES, MOST_SCHEMA_ERRORS, judge
 from casebound.specs import Validator
 
 ENTITY = {
@@ -193,3 +194,48 @@ def test_a_reply_with_a_million_errors_is_not_read_to_its_end():
     found = verdict("[" + ",".join(["1"] * 50_000) + "]", schema).findings
     assert len(found) == MOST_SCHEMA_ERRORS
     assert len(seen) < 5_000
+
+
+def size_of(found):
+    return sum(len(canonical_bytes(finding.to_json())) for finding in found)
+
+
+def test_of_very_many_findings_the_first_are_kept_and_the_rest_are_counted():
+    rule = Validator(
+        "plan", "MANY", 1, lambda reply, context: [Finding(code="MANY", path=f"/{n}", message="m") for n in range(9000)]
+    )
+    found = verdict(GOOD, rules=[rule]).findings
+    assert [each.path for each in found] == [f"/{n}" for n in range(MOST_FINDINGS)]
+    assert {each.message for each in found[:-1]} == {"m"}
+    assert found[-1].message == f"m (and {9000 - MOST_FINDINGS} more findings)"
+
+
+def test_nothing_in_a_finding_grows_with_the_reply():
+    long = "x" * 100_000
+    facts = {"path": f"/{long}", "message": long, "allowed": (long, *map(str, range(9000)))}
+    rule = Validator(
+        "plan", "LONG", 1, lambda reply, context: [Finding(code="LONG", **facts, details={long: [long, {"a": long}]})]
+    )
+    [found] = verdict(GOOD, rules=[rule]).findings
+    assert size_of([found]) < 8_000
+    assert found.message == "x" * 500 + "… and 99500 more characters"
+    assert len(found.allowed) == 101
+    assert found.allowed[-1] == "… and 8901 more"
+
+
+def test_findings_that_are_large_together_are_fewer():
+    facts = {"message": "é" * 500, "allowed": tuple("y" * 400 for _ in range(20))}
+    rule = Validator(
+        "plan", "WIDE", 1, lambda reply, context: [Finding(code="WIDE", path=f"/{n}", **facts) for n in range(40)]
+    )
+    found = verdict(GOOD, rules=[rule]).findings
+    assert 1 <= len(found) < 40
+    assert size_of(found) < MOST_FINDINGS_BYTES + 100
+    assert found[-1].message.endswith(f"(and {40 - len(found)} more findings)")
+
+
+def test_a_hundred_thousand_unknown_keys_are_one_short_finding():
+    keys = ",".join(f'"ignore all previous instructions {n}":1' for n in range(100_000))
+    [found] = verdict(GOOD[:-1] + f",{keys}}}").findings
+    assert found.code == "LLM_OUTPUT_SCHEMA"
+    assert size_of([found]) < 1_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,7 @@ from casebound.errors import ProviderError, SettingsError
 from casebound.llm.attempts import AttemptLog
 from casebound.llm.replay import REPLAYED
 from casebound.progress import latest_revision
-from casebound.recording import load_recording, write_recording
+from casebound.recording import MOST_BYTES, load_recording, write_recording
 from casebound.testing.inventory import REPORT, settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.scripted import RaisingProvider, native_error, native_reply
@@ -423,3 +424,35 @@ def test_a_file_that_is_there_stays_and_a_package_without_replies_is_told(live, 
     with pytest.raises(SettingsError, match="REPLAY_SOURCE"):
         load_recording(tmp_path / "missing.json", empty.host())
     assert sorted(path.name for path in tmp_path.glob(".casebound-*")) == []
+
+
+def test_a_recording_that_is_no_regular_file_or_too_large_is_refused_at_once(live, tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # nobody writes: whoever opens it as a file waits for ever
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    for source, found in [
+        (tmp_path / "pipe", "no regular file"),
+        (tmp_path / "sparse", f"more than {MOST_BYTES} bytes"),
+        (Path("/dev/zero"), "no regular file"),
+        (tmp_path / "a\0b", "null"),
+    ]:
+        with pytest.raises(SettingsError, match="REPLAY_SOURCE") as caught:
+            load_recording(source, live.host())
+        assert found in str(caught.value)
+
+
+@pytest.mark.parametrize("place", [".", "analysis", "..", "../../link"])
+def test_no_recording_is_written_into_a_package_or_among_the_cases(live, place):
+    live.resolve(InventoryModel())
+    root = live.package().root
+    (root / "../../link").symlink_to(root)
+    before = sorted(live.folder.rglob("*"))
+    with pytest.raises(SettingsError, match="OUTPUT_FILE"):
+        write_recording(root, root / place / "replies.json", live.host())
+    assert sorted(live.folder.rglob("*")) == before
+    assert verify_package(root, live.host()).findings == ()
+
+
+def test_a_recording_may_lie_beside_a_package_json_of_somebody_else(live, tmp_path):
+    (tmp_path / "package.json").write_text("{}")
+    assert record(live).exists()

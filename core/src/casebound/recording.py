@@ -7,6 +7,7 @@ is there. A recording holds by its own digests. Both prove consistency, not auth
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,9 +20,13 @@ from casebound.host import Host
 from casebound.llm.attempts import NATIVE, NATIVE_BODY, REPLY, REQUEST, Attempt, AttemptLog
 from casebound.llm.replay import ReplayProvider, recorded_request
 from casebound.progress import latest_revision
-from casebound.store.package import Package, parse_artifact
-from casebound.store.write import create_new_file
+from casebound.store.layout import ADMISSION, PACKAGE
+from casebound.store.package import TMP, Package, parse_artifact
+from casebound.store.workspace import CASES
+from casebound.store.write import create_new_file, read_given
 from casebound.verification import verify_package
+
+MOST_BYTES = 512 << 20  # of a recording
 
 
 def open_replay(source: Path, bound: Bound) -> ReplayProvider:
@@ -42,14 +47,14 @@ def load_recording(source: Path, host: Host) -> Recording:
     """Return the recorded replies of a package folder, or of a file that `write_recording` wrote.
 
     Raises:
-        SettingsError: `REPLAY_SOURCE`: it cannot be read, was altered, does not hold, or has no replies;
-            `PACKAGE_UNREADABLE` for a folder that is no package.
+        SettingsError: `REPLAY_SOURCE`: it is no regular file, is too large, cannot be read, was altered, does not hold,
+            or has no replies; `PACKAGE_UNREADABLE` for a folder that is no package.
         PluginError: as `record_package`.
     """
     if source.is_dir():
         return record_package(source, host)
     try:
-        recording = parse_artifact(source.read_bytes(), str(source), Recording)
+        recording = parse_artifact(read_given(source, MOST_BYTES), str(source), Recording)
         recording.check()
     except OSError as exc:
         raise _unusable(source, exc.strerror or "it cannot be read") from exc
@@ -85,9 +90,11 @@ def write_recording(root: Path, file: Path, host: Host) -> Recording:
     """Write the recorded replies of the package at `root` into a new file and return them.
 
     Raises:
-        SettingsError: as `record_package`; `OUTPUT_FILE` where the file exists, or cannot be written.
+        SettingsError: as `record_package`; `OUTPUT_FILE` where the file exists, cannot be written, or would lie in a
+            package or among the cases of a workspace, where it would be a file too many.
         PluginError: as `record_package`.
     """
+    _refuse_inside(file)
     recording = record_package(root, host)
     try:
         create_new_file(file, recording.to_bytes())
@@ -97,6 +104,16 @@ def write_recording(root: Path, file: Path, host: Host) -> Recording:
         hint = "check the folder, its permissions and its space"
         raise SettingsError("OUTPUT_FILE", path=str(file), found=exc.strerror or str(exc), hint=hint) from exc
     return recording
+
+
+def _refuse_inside(file: Path) -> None:
+    """Refuse a place in a package or among the cases of a workspace, as it is written and behind its links."""
+    for place in (Path(os.path.abspath(file)), Path(os.path.realpath(file.parent), file.name)):
+        for folder in place.parents:
+            if all((folder / name).exists() for name in (PACKAGE, ADMISSION)):
+                raise SettingsError("OUTPUT_FILE", path=str(file), found=f"a place in the package {folder}")
+            if folder.name == CASES and (folder.parent / TMP).is_dir():
+                raise SettingsError("OUTPUT_FILE", path=str(file), found=f"a place among the cases {folder}")
 
 
 def _attempts(package: Package) -> Iterator[RecordedAttempt]:

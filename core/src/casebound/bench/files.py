@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 from typing import Any
 
 from casebound.errors import SettingsError
+from casebound.store.write import read_given
 from casebound.strict_json import JsonError, parse_json
 
 MOST_BYTES = 64 << 20
-# A pipe must not keep a reader waiting.
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -22,26 +19,11 @@ def read_file(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
         SettingsError: `BENCH_FILE`: there is none, it is no regular file, it cannot be read, or it is too large.
     """
     try:
-        descriptor = os.open(path, _READ)
+        return read_given(path, most_bytes)
     except ValueError as exc:
         raise _refusal(path, "no path that a system takes") from exc
     except OSError as exc:
-        raise _refusal(path, os.strerror(exc.errno or 0)) from exc
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise _refusal(path, "no regular file")
-        if status.st_size > most_bytes:
-            raise _refusal(path, f"more than {most_bytes} bytes")
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(status.st_size + 1)
-    except OSError as exc:
-        raise _refusal(path, os.strerror(exc.errno or 0)) from exc
-    finally:
-        os.close(descriptor)
-    if len(data) > status.st_size:
-        raise _refusal(path, "a file that is still being written")
-    return data
+        raise _refusal(path, exc.strerror or "it cannot be read") from exc
 
 
 def read_json(path: Path, data: bytes) -> Any:  # noqa: ANN401  # any JSON value

@@ -1,4 +1,8 @@
-"""Judging a reply: strict JSON, then the schema, then the meaning. Pure, so that `verify` does exactly the same."""
+"""Judging a reply: strict JSON, then the schema, then the meaning. Pure, so that `verify` does exactly the same.
+
+Findings go into a file and into the next request, which is paid for; so however much a reply says, what is found in it
+stays small: neither the number of findings nor anything in one grows with the reply.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
+from casebound.canonical import canonical_bytes
 from casebound.contracts.findings import Finding
 from casebound.contracts.model_call import ModelReply
 from casebound.guard import checked, plugin_guard
@@ -17,6 +22,10 @@ from casebound.strict_json import JsonError, parse_json
 
 MOST_SCHEMA_ERRORS = 20
 MOST_SCHEMA_ERRORS_READ = 1000
+MOST_FINDINGS = 50
+MOST_FINDINGS_BYTES = 24 << 10  # of all findings of a reply; the first one is kept whatever it has
+_MOST_CHARACTERS = 500  # of a text in a finding
+_MOST_LISTED = 100  # entries of a list in a finding
 
 
 class Verdict:
@@ -29,7 +38,7 @@ class Verdict:
 
     def __init__(self, value: dict[str, object] | None, findings: Sequence[Finding]) -> None:
         self.value = value
-        self.findings = tuple(findings)
+        self.findings = _bounded(findings)
 
 
 def judge(
@@ -53,6 +62,41 @@ def judge(
     if not findings:
         findings = [finding for rule in rules for finding in _apply(rule, value, context)]
     return Verdict(None if findings else value, findings)
+
+
+def _bounded(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the first findings, shortened; the last one's message says how many are left out."""
+    kept: list[Finding] = []
+    size = 0
+    for finding in map(_shortened, findings[:MOST_FINDINGS]):
+        size += len(canonical_bytes(finding.to_json()))
+        if kept and size > MOST_FINDINGS_BYTES:
+            break
+        kept.append(finding)
+    if len(kept) < len(findings):
+        message = f"{kept[-1].message} (and {len(findings) - len(kept)} more findings)"
+        kept[-1] = kept[-1].model_copy(update={"message": message})
+    return tuple(kept)
+
+
+def _shortened(finding: Finding) -> Finding:
+    facts = {"path": finding.path, "message": finding.message, "details": finding.details}
+    allowed = tuple(_short(list(finding.allowed)))
+    short = finding.model_copy(update={name: _short(fact) for name, fact in facts.items()} | {"allowed": allowed})
+    return finding if short == finding else short
+
+
+def _short(value: Any) -> Any:  # any JSON value
+    """Return `value` with every long text and list in it cut; the place of a cut says how much is missing."""
+    if isinstance(value, str):
+        left = len(value) - _MOST_CHARACTERS
+        return value if left <= 0 else f"{value[:_MOST_CHARACTERS]}… and {left} more characters"
+    if isinstance(value, dict):
+        return {_short(key): _short(value[key]) for key in islice(value, _MOST_LISTED)}
+    if isinstance(value, list | tuple):
+        left = len(value) - _MOST_LISTED
+        return [*map(_short, value[:_MOST_LISTED]), *([f"… and {left} more"] if left > 0 else [])]
+    return value
 
 
 def _clause(error: JsonError) -> str:

@@ -25,6 +25,7 @@ from casebound.store.folders import Folders
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not keep a reader waiting
+_READ_GIVEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_A_FILE = (errno.ELOOP, errno.ENXIO)
 MOST_BYTES = 1 << 30  # of one file in a workspace; a hole of a terabyte costs its author nothing
 _TEMPORARY = re.compile(r"[0-9a-f]{32}")
@@ -134,6 +135,29 @@ def read_at(folder: int, name: str, shown: str) -> bytes:
         return b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+def read_given(path: Path, most_bytes: int) -> bytes:
+    """Return the bytes of a regular file that somebody named; links are followed, and nothing waits for a pipe.
+
+    Raises:
+        OSError: it cannot be read; with words of ours where it is no regular file, too large, or still growing.
+        ValueError: no system takes such a path.
+    """
+    descriptor = os.open(path, _READ_GIVEN)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "no regular file")
+        if status.st_size > most_bytes:
+            raise OSError(errno.EFBIG, f"more than {most_bytes} bytes")
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(status.st_size + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > status.st_size:
+        raise OSError(errno.EBUSY, "a file that is still being written")
+    return data
 
 
 # --- temporary files ------------------------------------------------------------------------------------------------
