@@ -14,7 +14,7 @@ from casebound.host import build_host
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core" / "src" / "casebound"
 # What a person asks for by the name of a benchmark, and what draws its pages.
-FRONT = ("bench", "benchmarks.py", "cli", "render", "testing", "contracts")
+FRONT = ("bench", "benchmarks.py", "live_runs.py", "cli", "render", "testing", "contracts")
 PRODUCTION = [
     *(path for path in CORE.rglob("*.py") if path.relative_to(CORE).parts[0] not in FRONT),
     *(path for path in ROOT.glob("plugins/*/src/**/*.py") if "bench_" not in path.relative_to(ROOT).parts[1]),
