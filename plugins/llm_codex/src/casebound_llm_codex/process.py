@@ -1,21 +1,24 @@
 """One run of a program: everything it needs is given, and nothing of it is left behind.
 
-It leads a group of its own, which is ended whatever happens: its end, the time limit, a cancelled task, Ctrl-C.
+Rules:
+- It leads a group of its own, which is ended whatever happens: its end, the time limit, a cancelled task, Ctrl-C.
+- It is over when it has ended, not when its pipes have: a child may hold them for ever. All that it wrote counts.
 """
 
 from __future__ import annotations
 
 import asyncio
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping, Sequence
+from asyncio.subprocess import PIPE
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from casebound.processes import kill_group
 
 MOST_CHATTER = 1 << 20
-_PART = 65_536
+_GRACE_S = 1
 _REAPING_S = 5
 
 
@@ -61,7 +64,8 @@ async def run(what: Run, *, timeout_s: float, max_bytes: int) -> Ended:
         TooMuchOutput: standard output has more than `max_bytes` bytes.
         OSError: it cannot be started.
     """
-    process = await asyncio.create_subprocess_exec(
+    _, program = await asyncio.get_running_loop().subprocess_exec(
+        lambda: _Program(max_bytes),
         *what.command,
         cwd=what.folder,
         env=dict(what.environment),
@@ -72,53 +76,86 @@ async def run(what: Run, *, timeout_s: float, max_bytes: int) -> Ended:
     )
     try:
         async with asyncio.timeout(timeout_s):
-            ended = await _to_its_end(process, what.prompt, max_bytes)
+            program.feed(what.prompt)
+            await program.over.wait()
     finally:
-        kill_group(process)
-        await _reap(process)
-    if len(ended.output) > max_bytes:
+        kill_group(program)
+        await program.settle()
+    if len(program.output) > max_bytes:
         raise TooMuchOutput
-    return ended
+    return Ended(program.status, bytes(program.output), program.chatter)
 
 
-async def _to_its_end(process: Process, prompt: bytes, max_bytes: int) -> Ended:
-    if process.stdin is None or process.stdout is None or process.stderr is None:
-        raise OSError("no pipes")  # never: they were asked for
-    _, output, chatter = await asyncio.gather(
-        _feed(process.stdin, prompt),
-        _read_start(process.stdout, max_bytes, lambda: kill_group(process)),
-        _read_end(process.stderr),
-    )
-    return Ended(await process.wait(), output, chatter)
+class _Program(asyncio.SubprocessProtocol):
+    """What is heard of a running program.
 
+    Attributes:
+        output: standard output, no more of it than it takes to know that there is too much.
+        chatter: the end of standard error.
+        over: set once the program has ended, or has written too much.
+    """
 
-async def _feed(pipe: asyncio.StreamWriter, prompt: bytes) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # it ended without reading; its exit status says why
-        pipe.write(prompt)
-        await pipe.drain()
-        pipe.close()
-        await pipe.wait_closed()
+    def __init__(self, max_bytes: int) -> None:
+        self.output = bytearray()
+        self.chatter = b""
+        self.over = asyncio.Event()
+        self._max_bytes = max_bytes
+        self._open = {0, 1, 2}
+        self._silent = asyncio.Event()
+        self._gone = asyncio.Event()
 
+    @property
+    def pid(self) -> int:
+        """Its process id, which is that of its group too."""
+        return self._transport.get_pid()
 
-async def _read_start(pipe: asyncio.StreamReader, limit: int, stop: Callable[[], None]) -> bytes:
-    """Read to the end, but keep no more than it takes to know that there is too much."""
-    kept = bytearray()
-    while part := await pipe.read(_PART):
-        if len(kept) <= limit:
-            kept += part
-            if len(kept) > limit:
-                stop()
-    return bytes(kept)
+    @property
+    def status(self) -> int:
+        """Its exit status, once it has ended."""
+        status = self._transport.get_returncode()
+        return -1 if status is None else status  # never None: it is over
 
+    def kill(self) -> None:
+        """End it, and it alone."""
+        with suppress(ProcessLookupError):
+            self._transport.kill()
 
-async def _read_end(pipe: asyncio.StreamReader) -> bytes:
-    kept = b""
-    while part := await pipe.read(_PART):
-        kept = (kept + part)[-MOST_CHATTER:]
-    return kept
+    def feed(self, prompt: bytes) -> None:
+        """Write all of its standard input. It may end without reading; its exit status says why."""
+        self._stdin.write(prompt)
+        self._stdin.close()
 
+    async def settle(self) -> None:
+        """Read what is left in the pipes of a program that was ended, and close them, whoever else holds them."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._silent.wait(), _GRACE_S)
+        if 0 in self._open:
+            self._stdin.abort()  # closing it would wait for somebody to read the rest of the prompt
+        self._transport.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._gone.wait(), _REAPING_S)
 
-async def _reap(process: Process) -> None:
-    # A process that left the group might hold the pipes for ever; the group itself is gone at once.
-    with suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), _REAPING_S)
+    # --- what the event loop tells ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self.chatter = (self.chatter + data)[-MOST_CHATTER:]
+        elif len(self.output) <= self._max_bytes:
+            self.output += data
+            if len(self.output) > self._max_bytes:
+                self.over.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._open.discard(fd)
+        if not self._open:
+            self._silent.set()
+
+    def process_exited(self) -> None:
+        self.over.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._gone.set()
