@@ -65,7 +65,7 @@ def _spellings(key: str) -> re.Pattern[bytes]:
     Every repetition is bounded, and none can be divided in two ways: a long reply is searched in linear time.
     """
     exact = {key, _in_json(key), _in_json(_in_json(key))}
-    found = [*map(re.escape, sorted(exact, key=len, reverse=True)), _spelt(key)]
+    found = [_spelt(key), *map(re.escape, sorted(exact, key=len, reverse=True))]
     for offset in range(3):
         encoded = base64.b64encode(b"\0" * offset + key.encode()).decode()
         # Only these signs are the key's alone; the ones at the borders depend on what stands around it.
