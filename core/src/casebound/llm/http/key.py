@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
+from html.entities import html5
 
 from casebound.errors import SettingsError
 from casebound.settings import Secret, read_secret
 
 _SHORTEST_MASKED_KEY = 8
 _MASK = b"[key]"
+_BACKSLASH = "\\"
+_ESCAPES = r"\\{0,15}+"  # JSON inside JSON, four times
 
 
 def resolve_key(*, env: str | None, cmd: Sequence[str] | None, provider: str) -> Secret | None:
@@ -56,6 +60,42 @@ class Mask:
 
 
 def _spellings(key: str) -> re.Pattern[bytes]:
-    """Return what finds a key as it is, as JSON escapes it (a backslash, or `u002f` behind one), and as a URL does."""
-    signs = (rf"(?:\\?{re.escape(sign)}|\\u00(?i:{ord(sign):02x})|%(?i:{ord(sign):02x}))" for sign in key)
-    return re.compile("".join(signs).encode())
+    """Return what finds a key as it is, as JSON, HTML and a URL write it (also one inside the other), and in base64.
+
+    Every repetition is bounded, and none can be divided in two ways: a long reply is searched in linear time.
+    """
+    exact = {key, _in_json(key), _in_json(_in_json(key))}
+    found = [_spelt(key), *map(re.escape, sorted(exact, key=len, reverse=True))]
+    for offset in range(3):
+        encoded = base64.b64encode(b"\0" * offset + key.encode()).decode()
+        # Only these signs are the key's alone; the ones at the borders depend on what stands around it.
+        found.append(_in_base64(encoded[(8 * offset + 5) // 6 : 8 * (offset + len(key)) // 6]))
+    return re.compile("|".join(found).encode())
+
+
+def _in_json(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _spelt(key: str) -> str:
+    """Return the pattern of a key, sign by sign; backslashes in a row are not counted, as every escape doubles them."""
+    return "".join(
+        rf"(?:{re.escape(_BACKSLASH)}|{_coded(_BACKSLASH)}){{1,{min(16 * len(run), 1024)}}}+"
+        if run.startswith(_BACKSLASH)
+        else rf"{_ESCAPES}(?:{_coded(run)}|{re.escape(run)})"
+        for run in re.findall(r"\\+|[^\\]", key)
+    )
+
+
+def _coded(sign: str) -> str:
+    """Return the pattern of the codes of a sign: `u002f` behind a backslash, `%2f`, `&#47;`, `&#x2f;`, `&sol;`."""
+    number = ord(sign)
+    names = "".join(rf"|{re.escape(name)}" for name, meant in html5.items() if meant == sign and name.endswith(";"))
+    entity = rf"&(?:amp;){{0,4}}(?:\#0{{0,6}}{number};|\#[xX]0{{0,6}}(?i:{number:x});{names})"
+    return rf"u00(?i:{number:02x})|%(?:25){{0,4}}(?i:{number:02x})|{entity}"
+
+
+def _in_base64(text: str) -> str:
+    """Return the pattern of base64 in both of its alphabets."""
+    signs = {sign: rf"{_ESCAPES}(?:[{sign}{other}]|{_coded(sign)})" for sign, other in ("+-", "/_")}
+    return "".join(signs.get(sign, sign) for sign in text)
