@@ -12,7 +12,6 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from casebound.bench.identity import shared_library
 from casebound.bench.instrument import open_instrument
 from casebound.bench.measurement import Measurement, Sources, freeze_measurement
 from casebound.host import build_host
+from turns import least
 
 ROUNDS = 20
 BOUND_S = 2
@@ -55,18 +55,6 @@ def measure(name: str, *, rounds: int = ROUNDS) -> dict[str, object]:
         "bound_s": BOUND_S,
         "within_bound": first < BOUND_S,
     }
-
-
-def least(sides: dict[str, Callable[[], object]], rounds: int) -> list[tuple[float, float]]:
-    """Return the least CPU and wall time of each side; they take turns, so that a busy machine troubles both."""
-    best = {name: (float("inf"), float("inf")) for name in sides}
-    for _ in range(rounds):
-        for name, work in sides.items():
-            cpu, wall = time.process_time(), time.perf_counter()
-            work()
-            spent = (time.process_time() - cpu, time.perf_counter() - wall)
-            best[name] = (min(best[name][0], spent[0]), min(best[name][1], spent[1]))
-    return list(best.values())
 
 
 def main() -> int:

@@ -12,12 +12,11 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from casebound.host import Host, build_host
 from casebound.verification import verify_package
+from turns import least
 
 ROUNDS = 60
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "packages"
@@ -45,18 +44,6 @@ def measure(root: Path, host: Host, *, rounds: int = ROUNDS) -> dict[str, object
         "ratio": [round(one / other, 2) for one, other in zip(verify, json_only, strict=True)],
         "columns": ["cpu", "wall"],
     }
-
-
-def least(sides: dict[str, Callable[[], object]], rounds: int) -> list[tuple[float, float]]:
-    """Return the least CPU and wall time of each side; they take turns, so that a busy machine troubles both."""
-    best = {name: (float("inf"), float("inf")) for name in sides}
-    for _ in range(rounds):
-        for name, work in sides.items():
-            cpu, wall = time.process_time(), time.perf_counter()
-            work()
-            spent = (time.process_time() - cpu, time.perf_counter() - wall)
-            best[name] = (min(best[name][0], spent[0]), min(best[name][1], spent[1]))
-    return list(best.values())
 
 
 def demo_package(folder: Path) -> Path:

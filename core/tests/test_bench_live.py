@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import resource
-import shutil
 import signal
 import stat
 from dataclasses import replace
@@ -24,24 +23,8 @@ from casebound.contracts.bench_live import LiveStatus, StopCause
 from casebound.errors import PluginError, SettingsError, UnavailableError
 from casebound.store.lock import exclusive
 from casebound.testing.faults import run_in_child, start_child, wait_for
-from casebound.testing.live_trial import LiveTrial
+from casebound.testing.live_trial import FIRST, SECOND, LiveTrial
 from casebound.testing.scribe import Watched, logged
-
-FIRST, SECOND = "The printer in room four prints blank pages.", "The north door does not lock."
-
-
-@pytest.fixture(scope="module")
-def reviewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a bundle that its author approved."""
-    trial = LiveTrial(tmp_path_factory.mktemp("reviewed"))
-    trial.write_bundle()
-    return trial.folder
-
-
-@pytest.fixture
-def trial(tmp_path: Path, reviewed: Path) -> LiveTrial:
-    shutil.copytree(reviewed, tmp_path / "trial")
-    return LiveTrial(tmp_path / "trial")
 
 
 def run(trial: LiveTrial, name: str = "run") -> LiveStatus:

@@ -22,25 +22,9 @@ from casebound.errors import CaseboundError, SettingsError
 from casebound.llm.course import Course
 from casebound.llm.stage import derive_request
 from casebound.testing.distributions import plugins_in, write_distribution
-from casebound.testing.live_trial import LiveTrial
+from casebound.testing.live_trial import FIRST, SECOND, LiveTrial
 from casebound.testing.scribe import logged
 from casebound.testing.small_benchmark import small_host
-
-FIRST, SECOND = "The printer in room four prints blank pages.", "The north door does not lock."
-
-
-@pytest.fixture(scope="module")
-def reviewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a bundle that its author approved."""
-    trial = LiveTrial(tmp_path_factory.mktemp("reviewed"))
-    trial.write_bundle()
-    return trial.folder
-
-
-@pytest.fixture
-def trial(tmp_path: Path, reviewed: Path) -> LiveTrial:
-    shutil.copytree(reviewed, tmp_path / "trial")
-    return LiveTrial(tmp_path / "trial")
 
 
 def refused(call: Callable[[], object], code: str, *says: str) -> None:

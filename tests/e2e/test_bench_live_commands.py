@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 
 import pytest
+from casebound.bench.corpus import load_corpus
 from casebound.cli.program import run
 from casebound.testing.distributions import listen_to_ctrl_c, run_casebound
 from casebound.testing.loopback import Fault, Loopback, RecordedRequest, Response
@@ -19,16 +21,12 @@ from casebound.testing.loopback import Fault, Loopback, RecordedRequest, Respons
 for plugin in ("casebound_bench_entity_link", "casebound_entity_link", "casebound_llm_offline", "casebound_llm_openai"):
     pytest.importorskip(plugin)
 
+from casebound_bench_entity_link.corpus import LinkCorpus  # noqa: E402  # only where the plugin is installed
+
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "benchmark.md"
 KEY = "canary-live-0123456789"
-CASES = (
-    "dev-component-rename",
-    "dev-component-properties",
-    "dev-separate-deployments",
-    "dev-version-objects",
-    "dev-path-only",
-    "dev-assistant-guess",
-)
+CORPUS = resources.files("casebound_bench_entity_link") / "corpora/entity-link-review-v1.json"
+CASES = tuple(case.case_id for case in load_corpus(Path(str(CORPUS)), LinkCorpus).corpus.in_split("development"))
 
 
 def fill_in(form: Path, corpus: Path) -> None:
@@ -85,6 +83,11 @@ def prepare(reviewed: Path, out: Path, *more: str, executor: str = "offline", ca
 
 def plan_id(out: Path) -> str:
     return str(json.loads((out / "plan.json").read_bytes())["planId"])
+
+
+def execution(out: Path) -> list[str]:
+    """Return the command that executes the plan of `out`."""
+    return ["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]
 
 
 def local(folder: Path, server: Loopback, more: str = "") -> list[str]:
@@ -169,7 +172,7 @@ def test_execute_demands_the_confirmation_of_exactly_this_plan(reviewed, tmp_pat
 def test_each_command_takes_the_repository_and_refuses_a_run_inside_it(reviewed, tmp_path, capsys) -> None:
     repository, out = ["--repository", str(GUIDE.parents[2])], tmp_path / "run"
     assert prepare(reviewed, out, *repository, cases=CASES[:1]) == 0
-    execute = ["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]
+    execute = execution(out)
     check = ["bench", "live", "check", "--out", str(out)]
     assert [run([*command, *repository]) for command in (execute, check)] == [0, 0]
     capsys.readouterr()
@@ -196,7 +199,7 @@ def test_a_server_that_fails_is_asked_once_and_the_run_stays_stopped(reviewed, t
     server.answer(answer_same, Response(status=429, headers={"retry-after": "1"}), answer_same)
     out = tmp_path / "run"
     assert prepare(reviewed, out, *local(tmp_path, server), executor="openai") == 0
-    execute = ["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]
+    execute = execution(out)
     for _ in range(2):
         assert run(execute) == 1
         assert len(server.requests) == 2
@@ -213,7 +216,7 @@ def test_a_connection_that_breaks_is_kept_as_a_failure_without_evidence(
     server.answer(Response(fault=Fault.CUT))
     out = tmp_path / "run"
     assert prepare(reviewed, out, *local(tmp_path, server), executor="openai") == 0
-    assert run(["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]) == 1
+    assert run(execution(out)) == 1
     assert json.loads((out / "slots/0001/ending.json").read_bytes())["code"] == "LLM_UNAVAILABLE"
     assert len(server.requests) == 1
 
@@ -226,7 +229,7 @@ def test_ctrl_c_ends_a_call_as_cancelled_and_a_repeated_command_does_not_make_it
     server.answer(Response(fault=Fault.HANG))
     out = tmp_path / "run"
     assert prepare(reviewed, out, *local(tmp_path, server), executor="openai") == 0
-    execute = ["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]
+    execute = execution(out)
     command = [sys.executable, "-m", "casebound", *execute]
     with subprocess.Popen(command, preexec_fn=listen_to_ctrl_c, stderr=subprocess.DEVNULL) as process:
         assert server.wait_for_requests(1)
@@ -243,7 +246,7 @@ def test_a_key_is_needed_only_to_execute_and_stands_nowhere(reviewed, tmp_path, 
     monkeypatch.delenv("T_LIVE_KEY", raising=False)
     out = tmp_path / "run"
     assert prepare(reviewed, out, *local(tmp_path, server), executor="openai", cases=CASES[:1]) == 0
-    execute = ["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]
+    execute = execution(out)
     assert run(execute) == 2
     assert "T_LIVE_KEY" in capsys.readouterr().err
     assert not (out / "slots").exists()
@@ -294,7 +297,7 @@ def test_what_a_plan_needs_must_be_said(option: str, reviewed, tmp_path, capsys)
 def test_compare_says_which_bundle_it_lacks(reviewed, tmp_path) -> None:
     out = tmp_path / "run"
     assert prepare(reviewed, out) == 0
-    assert run(["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]) == 0
+    assert run(execution(out)) == 0
     moved = tmp_path / "moved"
     moved.mkdir()
     for name in ("captures.json", "captures.jsonl"):

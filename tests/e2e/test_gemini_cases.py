@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -133,43 +133,41 @@ def assert_no_key_below(folder: Path) -> None:
             assert CANARY.encode() not in path.read_bytes(), f"the key stands in {path.relative_to(folder)}"
 
 
-def seen_after(
-    failure: Response, folder: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, more: str = ""
-) -> set[object]:
-    """Run into a failure with everything switched on that shows more; return the codes that were written down."""
-    caplog.set_level(logging.DEBUG)
-    (report,) = demo.fill(folder)
-    with Loopback(canary=CANARY) as server:
-        server.answer(failure)
-        config = settings(folder, server.url, more)
-        options = ["--llm-config", str(config), "--project-config", str(folder / "casebound.toml")]
-        assert run(["--debug", "resolve", str(report), *options]) in {1, 3}
-        run(["--debug", "show", "brewfest-wolpertinger", "--project-config", str(folder / "casebound.toml")])
-    assert {request.canary_in for request in server.requests} == {("x-goog-api-key",)}
-    assert_no_canary(*capfd.readouterr(), caplog.text)
-    assert_no_key_below(folder)
-    return {outcome["code"] for outcome in artifacts(folder, "outcome.json")}
-
-
-@pytest.mark.parametrize("name", FAILURES)
-def test_no_failure_leaves_the_key_anywhere(
-    name: str,
+@pytest.fixture
+def codes_after(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setenv("A_GEMINI_KEY", CANARY)
+) -> Callable[[Response, str], set[object]]:
+    """Run into a failure with everything switched on that shows more; return the codes that were written down."""
+
+    def run_into(failure: Response, more: str) -> set[object]:
+        monkeypatch.setenv("A_GEMINI_KEY", CANARY)
+        caplog.set_level(logging.DEBUG)
+        (report,) = demo.fill(tmp_path)
+        with Loopback(canary=CANARY) as server:
+            server.answer(failure)
+            config = settings(tmp_path, server.url, more)
+            options = ["--llm-config", str(config), "--project-config", str(tmp_path / "casebound.toml")]
+            assert run(["--debug", "resolve", str(report), *options]) in {1, 3}
+            run(["--debug", "show", "brewfest-wolpertinger", "--project-config", str(tmp_path / "casebound.toml")])
+        assert {request.canary_in for request in server.requests} == {("x-goog-api-key",)}
+        assert_no_canary(*capfd.readouterr(), caplog.text)
+        assert_no_key_below(tmp_path)
+        return {outcome["code"] for outcome in artifacts(tmp_path, "outcome.json")}
+
+    return run_into
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_no_failure_leaves_the_key_anywhere(name: str, codes_after: Callable[[Response, str], set[object]]) -> None:
     failure, code = FAILURES[name]
-    assert seen_after(failure, tmp_path, capfd, caplog) == {code}
+    assert codes_after(failure, "") == {code}
 
 
 @pytest.mark.faults
 def test_a_server_that_never_answers_leaves_no_key_either(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    codes_after: Callable[[Response, str], set[object]],
 ) -> None:
-    monkeypatch.setenv("A_GEMINI_KEY", CANARY)
-    assert seen_after(Response(fault=Fault.HANG), tmp_path, capfd, caplog, "timeout_s = 1\n") == {"LLM_TIMEOUT"}
+    assert codes_after(Response(fault=Fault.HANG), "timeout_s = 1\n") == {"LLM_TIMEOUT"}

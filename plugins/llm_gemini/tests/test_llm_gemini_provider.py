@@ -1,38 +1,28 @@
 """What is particular to this provider's way of sending."""
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from casebound.errors import ProviderError
 from casebound.testing.conformance.secret import CANARY
-from casebound.testing.loopback import Loopback, Response
+from casebound.testing.loopback import Response
 from casebound.testing.scripted import model_request
+from casebound.testing.wire import answering, send_once
 from casebound_llm_gemini.provider import GeminiProvider
 from casebound_llm_gemini.settings import GeminiSettings
-
-SUCCESS = Response(body=(Path(__file__).parent / "replies" / "success.json").read_bytes())
 
 
 @pytest.fixture
 def loopback():
-    with Loopback(canary=CANARY) as server:
-        server.answer(SUCCESS)
+    with answering(Path(__file__).parent / "replies" / "success.json") as server:
         yield server
 
 
 def send(loopback, changes=None, **settings):
     provider = GeminiProvider(GeminiSettings(base_url=f"{loopback.url}/gateway", **settings))
     facts = {"system": "Answer: Ж🜲", "response_format": "json_object", "response_schema": {}, **(changes or {})}
-
-    async def once():
-        try:
-            return await provider.send(model_request(provider="gemini", **facts))
-        finally:
-            await provider.aclose()
-
-    return asyncio.run(once())
+    return send_once(provider, model_request(provider="gemini", **facts))
 
 
 def test_the_request_line_and_headers_are_what_the_server_expects(loopback, monkeypatch):

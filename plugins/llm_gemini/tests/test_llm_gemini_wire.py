@@ -1,14 +1,15 @@
 """What goes onto the wire, and what is read from it."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from casebound.contracts.model_call import ModelReply, NativeReply, Usage
+from casebound.contracts.model_call import NativeReply, Usage
 from casebound.errors import ProviderError
 from casebound.llm.judge import judge
 from casebound.testing.conformance.provider_replies import CODE_OF_STATUS
-from casebound.testing.scripted import model_request
+from casebound.testing.wire import UNREPAIRED_TEXTS, code_of, error_of, name_request, recorded_reply
 from casebound_llm_gemini.settings import GeminiSettings
 from casebound_llm_gemini.wire import read_reply, request_body, request_path
 from hypothesis import given
@@ -16,31 +17,16 @@ from hypothesis import strategies as st
 
 REPLIES = Path(__file__).parent / "replies"
 TEXT = '{"searches": [{"term": "Ж-1"}] }'
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "maxLength": 9}},
-    "required": ["name"],
-    "additionalProperties": False,
-}
+request = partial(name_request, "gemini")
 
 
-def request(**changes):
-    return model_request(provider="gemini", **{"response_schema": SCHEMA, **changes})
-
-
-def native(name, status=200, headers=None):
-    return NativeReply(status=status, body=(REPLIES / f"{name}.json").read_bytes(), headers=headers or {})
+def native(name, headers=None):
+    return recorded_reply(REPLIES / f"{name}.json", headers=headers)
 
 
 def answer(*parts, **candidate):
     candidate = {"content": {"parts": list(parts), "role": "model"}, "finishReason": "STOP", **candidate}
     return NativeReply(status=200, body=json.dumps({"candidates": [candidate]}).encode())
-
-
-def error_of(reply):
-    with pytest.raises(ProviderError) as caught:
-        read_reply(reply)
-    return caught.value
 
 
 # --- the request ----------------------------------------------------------------------------------------------------
@@ -280,19 +266,7 @@ def test_a_reply_without_parts_is_empty_text(candidates):
     assert read_reply(NativeReply(status=200, body=json.dumps({"candidates": candidates}).encode())).text == ""
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '```json\n{"a":1}\n```',
-        'Here is it: {"a":1}',
-        "<think>…</think>{}",
-        '{"a":1,"a":2}',
-        '{"a":NaN}',
-        '{"a":90.0}',
-        "{}{}",
-        " \ufeff{} ",
-    ],
-)
+@pytest.mark.parametrize("text", UNREPAIRED_TEXTS)
 def test_the_models_text_is_never_repaired(text):
     assert read_reply(answer({"text": text})).text == text
 
@@ -327,29 +301,21 @@ def test_half_an_emoji_stays_storable():
 
 
 def test_a_login_page_with_status_200_is_no_reply():
-    error = error_of(NativeReply(status=200, body=b"<!DOCTYPE html><h1>Log in", headers={"content-type": "text/html"}))
+    error = error_of(
+        read_reply, NativeReply(status=200, body=b"<!DOCTYPE html><h1>Log in", headers={"content-type": "text/html"})
+    )
     assert error.code == "LLM_UNAVAILABLE"
     assert "base_url" in str(error)
 
 
 def test_an_envelope_with_a_key_twice_has_two_meanings():
     body = b'{"candidates":[{"content":{"parts":[{"text":"a","text":"b"}]},"finishReason":"STOP"}]}'
-    assert "'text' twice" in str(error_of(NativeReply(status=200, body=body)))
-
-
-def code_of(body):
-    """Return the code of our error, None for a reply, which comes back from its bytes as it was; all else fails."""
-    try:
-        reply = read_reply(NativeReply(status=200, body=body))
-    except ProviderError as error:
-        return error.code
-    assert ModelReply.from_bytes(reply.to_bytes()) == reply
-    return None
+    assert "'text' twice" in str(error_of(read_reply, NativeReply(status=200, body=body)))
 
 
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_storable_reply_or_our_error(body):
-    assert code_of(body) in {None, "LLM_UNAVAILABLE"}
+    assert code_of(read_reply, body) in {None, "LLM_UNAVAILABLE"}
 
 
 KEYS = st.sampled_from(
@@ -370,4 +336,4 @@ def test_any_shape_of_reply_is_a_storable_reply_or_our_error(first, second, thir
         {"error": {"details": [first], "code": second, "status": third, "message": first}},
         [{"error": first}],
     ):
-        assert code_of(json.dumps(value).encode()) in {None, "LLM_QUOTA", *CODE_OF_STATUS.values()}
+        assert code_of(read_reply, json.dumps(value).encode()) in {None, "LLM_QUOTA", *CODE_OF_STATUS.values()}

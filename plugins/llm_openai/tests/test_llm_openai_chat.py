@@ -1,13 +1,13 @@
 """What Chat Completions put onto the wire, and what is read from them."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from casebound.contracts.model_call import ModelReply, NativeReply, Usage
-from casebound.errors import ProviderError
+from casebound.contracts.model_call import NativeReply
 from casebound.testing.conformance.provider_replies import CODE_OF_STATUS
-from casebound.testing.scripted import model_request
+from casebound.testing.wire import NAME_SCHEMA, UNREPAIRED_TEXTS, code_of, error_of, name_request
 from casebound_llm_openai.chat import read_reply, request_body
 from casebound_llm_openai.settings import OpenAISettings
 from hypothesis import given
@@ -15,30 +15,11 @@ from hypothesis import strategies as st
 
 REPLIES = Path(__file__).parent / "replies"
 TEXT = '{"searches": [{"term": "Ж-1"}] }'
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "maxLength": 9}},
-    "required": ["name"],
-    "additionalProperties": False,
-}
-
-
-def request(**changes):
-    return model_request(provider="openai", **{"response_schema": SCHEMA, **changes})
-
-
-def native(name, status=200, headers=None):
-    return NativeReply(status=status, body=(REPLIES / f"{name}.json").read_bytes(), headers=headers or {})
+request = partial(name_request, "openai")
 
 
 def chat(**choice):
     return NativeReply(status=200, body=json.dumps({"choices": [choice]}).encode())
-
-
-def error_of(reply):
-    with pytest.raises(ProviderError) as caught:
-        read_reply(reply)
-    return caught.value
 
 
 # --- the request ----------------------------------------------------------------------------------------------------
@@ -68,24 +49,6 @@ def test_a_structured_request_has_exactly_these_fields():
     }
 
 
-@pytest.mark.spec("A-127")
-def test_json_mode_does_not_transmit_the_schema():
-    body = request_body(request(response_format="json_object"), OpenAISettings())
-    assert body["response_format"] == {"type": "json_object"}
-    assert "maxLength" not in json.dumps(body)
-    assert '"name"' not in json.dumps(body)
-
-
-def test_json_mode_without_the_word_in_the_prompt_is_refused_before_sending():
-    with pytest.raises(ProviderError, match="without the word JSON") as caught:
-        request_body(request(response_format="json_object", system="Answer."), OpenAISettings())
-    assert (caught.value.code, caught.value.retryable) == ("LLM_REQUEST", False)
-
-
-def test_text_mode_sends_no_format():
-    assert "response_format" not in request_body(request(response_format="text"), OpenAISettings())
-
-
 def test_the_cap_has_the_name_that_the_server_knows_and_only_that():
     body = request_body(request(), OpenAISettings(max_tokens_field="max_tokens"))
     assert body["max_tokens"] == 64
@@ -108,7 +71,7 @@ def test_what_is_set_is_sent_and_what_is_not_is_left_out():
 
 def test_a_server_that_takes_all_of_json_schema_gets_all_of_it():
     form = request_body(request(), OpenAISettings(strict_schema=False))["response_format"]["json_schema"]
-    assert (form["strict"], form["schema"]) == (False, SCHEMA)
+    assert (form["strict"], form["schema"]) == (False, NAME_SCHEMA)
 
 
 @pytest.mark.parametrize(("name", "sent"), [("entity link/1", "entity_link_1"), ("ж" * 70, "_" * 64), ("", "reply")])
@@ -116,45 +79,7 @@ def test_the_schema_name_fits_the_wire(name, sent):
     assert request_body(request(schema_name=name), OpenAISettings())["response_format"]["json_schema"]["name"] == sent
 
 
-def test_a_schema_without_a_strict_form_is_refused_before_sending_with_its_reason():
-    schema = {**SCHEMA, "properties": {"name": {"type": "string", "not": {"const": "x"}}}}
-    with pytest.raises(ProviderError, match="the keyword not") as caught:
-        request_body(request(response_schema=schema), OpenAISettings())
-    assert (caught.value.code, caught.value.pointer) == ("LLM_REQUEST", "/properties/name")
-
-
-def test_a_request_without_a_model_is_refused_before_sending():
-    with pytest.raises(ProviderError, match="no model"):
-        request_body(request(model=None), OpenAISettings())
-
-
 # --- the reply ------------------------------------------------------------------------------------------------------
-
-
-def test_everything_that_is_reported_is_read():
-    reply = read_reply(native("success", headers={"x-request-id": "req_1"}))
-    assert reply.text == TEXT
-    assert reply.usage == Usage(input_tokens=812, output_tokens=97, cached_input_tokens=768, reasoning_tokens=64)
-    assert (reply.request_id, reply.served_model) == ("req_1", "model-1-2026-08-07")
-    assert (reply.finish_reason, reply.native_finish_reason) == ("stop", "stop")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "finish", "own_word"),
-    [
-        ("content_parts", TEXT, "stop", "stop"),
-        ("refusal", "", "refusal", "stop"),
-        ("refusal_part", "", "refusal", "stop"),
-        ("content_filter", "", "refusal", "content_filter"),
-        ("cut_off", '{\n  "dec', "length", "length"),
-        ("reasoning_spent", "", "length", "length"),
-        ("tool_call", "", "tool_calls", "tool_calls"),
-        ("no_text", "", "stop", "stop"),
-    ],
-)
-def test_each_way_to_end_is_told_apart(name, text, finish, own_word):
-    reply = read_reply(native(name))
-    assert (reply.text, reply.finish_reason, reply.native_finish_reason) == (text, finish, own_word)
 
 
 @pytest.mark.parametrize(
@@ -191,18 +116,7 @@ def test_a_reply_without_choices_is_empty_text(choices):
     assert read_reply(NativeReply(status=200, body=json.dumps({"choices": choices}).encode())).text == ""
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '```json\n{"a":1}\n```',
-        'Here is it: {"a":1}',
-        "<think>…</think>{}",
-        '{"a":1,"a":2}',
-        '{"a":NaN}',
-        "{}{}",
-        " \ufeff{} ",
-    ],
-)
+@pytest.mark.parametrize("text", UNREPAIRED_TEXTS)
 def test_the_models_text_is_never_repaired(text):
     assert read_reply(chat(finish_reason="stop", message={"content": text})).text == text
 
@@ -229,36 +143,17 @@ def test_half_an_emoji_stays_storable():
 
 def test_an_envelope_with_a_key_twice_has_two_meanings():
     body = b'{"choices":[{"message":{"content":"a","content":"b"},"finish_reason":"stop"}]}'
-    error = error_of(NativeReply(status=200, body=body))
+    error = error_of(read_reply, NativeReply(status=200, body=body))
     assert error.code == "LLM_UNAVAILABLE"
     assert "'content' twice" in str(error)
 
 
 def test_a_login_page_with_status_200_is_no_reply():
     page = NativeReply(status=200, body=b"<!DOCTYPE html><h1>Log in", headers={"content-type": "text/html"})
-    error = error_of(page)
+    error = error_of(read_reply, page)
     assert error.code == "LLM_UNAVAILABLE"
     assert "text/html" in str(error)
     assert "base_url" in str(error)
-
-
-def test_a_filtered_prompt_is_a_refusal_not_a_broken_request():
-    assert read_reply(native("error_azure_filter", status=400)).finish_reason == "refusal"
-
-
-def code_of(body):
-    """Return the code of our error, None for a reply, which comes back from its bytes as it was; all else fails."""
-    try:
-        reply = read_reply(NativeReply(status=200, body=body))
-    except ProviderError as error:
-        return error.code
-    assert ModelReply.from_bytes(reply.to_bytes()) == reply
-    return None
-
-
-@given(st.binary(max_size=80))
-def test_any_bytes_are_a_storable_reply_or_our_error(body):
-    assert code_of(body) in {None, "LLM_UNAVAILABLE"}
 
 
 KEYS = st.sampled_from(["content", "message", "refusal", "tool_calls", "function", "name", "type"])
@@ -272,4 +167,4 @@ JSON = st.recursive(
 @given(JSON, JSON, JSON)
 def test_any_shape_of_reply_is_a_storable_reply_or_our_error(choice, usage, message):
     for value in ({"choices": choice, "usage": usage}, {"choices": [{"message": message, "finish_reason": choice}]}):
-        assert code_of(json.dumps(value).encode()) in {None, "LLM_QUOTA", *CODE_OF_STATUS.values()}
+        assert code_of(read_reply, json.dumps(value).encode()) in {None, "LLM_QUOTA", *CODE_OF_STATUS.values()}

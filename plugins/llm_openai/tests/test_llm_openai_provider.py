@@ -1,24 +1,21 @@
 """What is particular to this provider's way of sending."""
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from casebound.errors import ProviderError
 from casebound.testing.conformance.secret import CANARY
-from casebound.testing.loopback import Loopback, Response
+from casebound.testing.loopback import Response
 from casebound.testing.scripted import model_request
+from casebound.testing.wire import answering, send_once
 from casebound_llm_openai.provider import OpenAIProvider
 from casebound_llm_openai.settings import OpenAISettings
-
-SUCCESS = Response(body=(Path(__file__).parent / "replies" / "success.json").read_bytes())
 
 
 @pytest.fixture
 def loopback():
-    with Loopback(canary=CANARY) as server:
-        server.answer(SUCCESS)
+    with answering(Path(__file__).parent / "replies" / "success.json") as server:
         yield server
 
 
@@ -29,14 +26,7 @@ def request(**changes):
 
 def send(loopback, changes=None, **settings):
     provider = OpenAIProvider(OpenAISettings(base_url=f"{loopback.url}/v1", **settings))
-
-    async def once():
-        try:
-            return await provider.send(request(**(changes or {})))
-        finally:
-            await provider.aclose()
-
-    return asyncio.run(once())
+    return send_once(provider, request(**(changes or {})))
 
 
 @pytest.mark.spec("A-018")

@@ -26,6 +26,8 @@ from casebound.testing.small_benchmark import small_host
 
 REVIEWED = "2026-10-31T08:00:00.000Z"
 SPLIT = "tuning"
+# The first notes of the two cases of that split, in their order.
+FIRST, SECOND = "The printer in room four prints blank pages.", "The north door does not lock."
 NOW = datetime(2026, 11, 1, 8, tzinfo=UTC)
 
 
