@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from casebound.bench.place import find_repository, refuse_output, write_folder
+from casebound.bench.place import find_repositories, find_repository, refuse_output, write_folder
 from casebound.errors import SettingsError
 
 
@@ -45,6 +45,17 @@ def test_a_start_behind_a_link_is_followed_to_its_repository(repository, tmp_pat
     (repository / "corpus.json").touch()
     (tmp_path / "corpus.json").symlink_to(repository / "corpus.json")
     assert find_repository(tmp_path / "corpus.json") == repository
+
+
+@pytest.mark.spec("B-099")
+def test_both_ends_of_a_link_between_repositories_are_found(repository, tmp_path):
+    (repository / "corpus.json").touch()
+    other = tmp_path / "other"
+    (other / ".git").mkdir(parents=True)
+    (other / "corpus.json").symlink_to("../repository/corpus.json")
+    assert find_repositories(other / "corpus.json") == [other, repository]
+    assert find_repository(other / "corpus.json") == other
+    assert find_repositories(repository / "corpus.json") == [repository]
 
 
 # --- where a bundle may go ------------------------------------------------------------------------------------------

@@ -196,6 +196,20 @@ def test_a_person_is_told_how_a_time_is_written():
         assert "2026-11-01T08:00:00.000Z, in UTC" in error.found
 
 
+def test_a_person_is_told_that_a_date_or_an_hour_does_not_exist():
+    for written in ("2026-02-30T08:00:00.000Z", "2026-11-10T25:00:00.000Z"):
+        error = refusal("author", form("author", reviewedAt=written))
+        assert error.pointer == "/reviewedAt"
+        assert f"{written} is no moment" in error.found
+
+
+def test_a_person_is_told_of_a_byte_order_mark_in_words_of_his_own():
+    error = refusal("author", b"\xef\xbb\xbf" + readable_bytes(form("author")))
+    assert error.code == "BENCH_FILE"
+    assert "a byte-order mark before the JSON" in error.found
+    assert "utf-8-sig" not in str(error)
+
+
 # --- who ------------------------------------------------------------------------------------------------------------
 
 VARIANTS = (

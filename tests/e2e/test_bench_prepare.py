@@ -75,6 +75,22 @@ def test_a_given_corpus_with_the_published_bytes_is_the_same_measurement(tmp_pat
 # --- what it refuses ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("B-099")
+def test_no_bundle_is_written_into_either_repository_of_a_corpus_that_is_a_link(tmp_path, monkeypatch, capsys, bundle):
+    one, other, outside = (tmp_path / name for name in ("one", "other", "outside"))
+    for repository in (one, other):
+        (repository / ".git").mkdir(parents=True)
+    outside.mkdir()
+    (other / "corpus.json").write_bytes((bundle / "corpus.json").read_bytes())
+    (one / "corpus.json").symlink_to("../other/corpus.json")
+    monkeypatch.chdir(outside)
+    for repository in (one, other):
+        flags = ["--corpus", str(one / "corpus.json"), "--output", str(repository / "bundle")]
+        assert run(["bench", "prepare", "entity-link", *flags]) == 2
+        assert f"a place in the repository {repository}" in capsys.readouterr().err
+        assert not (repository / "bundle").exists()
+
+
 @pytest.mark.spec("B-098", "B-099", "B-100", "B-104")
 def test_a_place_that_will_not_do_is_refused_before_anything_is_written(tmp_path, monkeypatch, capsys, bundle):
     monkeypatch.chdir(ROOT)

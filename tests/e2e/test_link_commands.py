@@ -106,7 +106,8 @@ def test_two_links_are_two_lines(link):
         (("propose", "INC-99", "host:12", "INC-8", "host:13"), "CASE_UNKNOWN"),
         (("show", "abcdef12"), "ENTITY_LINK_UNKNOWN"),
         (("decide", "abcdef12", "--reject", "--rationale", "x", "--by", "Kim"), "ENTITY_LINK_UNKNOWN"),
-        (("decide", "abcdef12", "--rationale", "x", "--by", "Kim"), "Give --accept or --reject."),
+        (("decide", "abcdef12", "--rationale", "x", "--by", "Kim"), "USAGE"),
+        (("decide", "abcdef12", "--accept", "--reject", "--rationale", "x", "--by", "Kim"), "USAGE"),
         (("propose", "INC-7", "host:12", "INC-8"), "takes 2 values"),
     ],
 )
@@ -115,6 +116,15 @@ def test_a_wrong_word_is_one_message_and_status_2(link, arguments, code):
     assert (status, out) == (2, "")
     assert code in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("words", [("--accept", "--reject"), ("--reject", "--accept"), ()])
+def test_nothing_is_decided_but_by_exactly_one_word(link, words):
+    name = json.loads(link(*PROPOSE, "--format", "json")[1])["link"]
+    status, out, err = link("decide", name, *words, "--rationale", "x", "--by", "Kim")
+    assert (status, out) == (2, "")
+    assert "exactly one of the two" in err
+    assert json.loads(link("show", name, "--format", "json")[1])["all_decisions"] == []
 
 
 # --- the guide ------------------------------------------------------------------------------------------------------

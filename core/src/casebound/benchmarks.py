@@ -12,7 +12,7 @@ from casebound.bench.captures import load_captures
 from casebound.bench.checks import check_captures
 from casebound.bench.instrument import open_instrument
 from casebound.bench.measurement import Measurement, Sources, confirm_identity, freeze_measurement
-from casebound.bench.place import find_repository, refuse_output, write_folder
+from casebound.bench.place import find_repositories, find_repository, refuse_output, write_folder
 from casebound.bench.review import form_files, load_reviews
 from casebound.clock import Clock, SystemClock
 from casebound.contracts.bench_checks import CheckedSlot, CheckSummary
@@ -56,8 +56,8 @@ def prepare(
     """
     instrument = open_instrument(build_host(), name)
     corpus = sources.corpus or instrument.corpus_path
-    around = [sources.repository] if sources.repository else [find_repository(Path.cwd()), find_repository(corpus)]
-    refuse_output(output, [place for place in around if place is not None])
+    around = [place for start in (Path.cwd(), corpus) for place in find_repositories(start)]
+    refuse_output(output, [sources.repository] if sources.repository else around)
     clock = clock or SystemClock()
     measurement = freeze_measurement(instrument, sources, clock.now())
     checks = None if captures is None else _check(measurement, captures, each, clock)

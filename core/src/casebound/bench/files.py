@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ def read_json(path: Path, data: bytes) -> Any:  # noqa: ANN401  # any JSON value
     Raises:
         SettingsError: `BENCH_FILE`, with the pointer or the line of what is wrong.
     """
+    if data.startswith(codecs.BOM_UTF8):
+        raise _refusal(path, "a byte-order mark before the JSON; save the file as UTF-8 without one")
     try:
         return parse_json(data)
     except JsonError as exc:

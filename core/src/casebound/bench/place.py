@@ -17,18 +17,27 @@ from casebound.store.write import create_new_file
 
 
 def find_repository(start: Path) -> Path | None:
-    """Return the repository of `start`: the nearest folder with `.git`, else the uppermost one with `pyproject.toml`.
+    """Return the first of `find_repositories`, None where there is none."""
+    return next(iter(find_repositories(start)), None)
+
+
+def find_repositories(start: Path) -> list[Path]:
+    """Return the repository of `start` as it is written, and the one behind its links where that is another.
+
+    A repository is the nearest folder with `.git`, else the uppermost one with `pyproject.toml`.
 
     Args:
-        start: a file or folder; both the path as written and the one behind its links are followed upwards.
+        start: a file or folder, which is followed upwards.
     """
-    for place in dict.fromkeys((Path(os.path.abspath(start)), Path(os.path.realpath(start)))):
-        folders = [place, *place.parents]
-        roots = [folder for folder in folders if (folder / ".git").exists()][:1]
-        roots += [folder for folder in folders if (folder / "pyproject.toml").is_file()][-1:]
-        if roots:
-            return roots[0]
-    return None
+    places = dict.fromkeys((Path(os.path.abspath(start)), Path(os.path.realpath(start))))
+    return list(dict.fromkeys(root for place in places if (root := _root_above(place)) is not None))
+
+
+def _root_above(place: Path) -> Path | None:
+    folders = [place, *place.parents]
+    roots = [folder for folder in folders if (folder / ".git").exists()][:1]
+    roots += [folder for folder in folders if (folder / "pyproject.toml").is_file()][-1:]
+    return roots[0] if roots else None
 
 
 def refuse_output(output: Path, repositories: Iterable[Path]) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from casebound_entity_link.link import Link
 
 _link_argument = click.argument("link", metavar="LINK")
+_HOW_TO_DECIDE = "see `casebound link decide --help`; nothing was recorded"
 
 
 @click.group(help="Entity links: suggestions about two entities of two cases, and what people decided about them.")
@@ -97,16 +98,20 @@ def show(link: str, given: Given, as_json: bool) -> None:
     help="Record what a person decided about the suggestion of a LINK. Decisions are appended; the last one counts."
 )
 @_link_argument
-@click.option("--accept/--reject", "accept", default=None, help="The decision; one of the two.")
+@click.option("--accept", is_flag=True, help="Accept the suggestion; exactly one of the two is given.")
+@click.option("--reject", is_flag=True, help="Reject it.")
 @click.option("--rationale", metavar="TEXT", required=True, help="Why.")
 @click.option("--by", metavar="NAME", required=True, help="Who decides; nothing proves it.")
 @project_options
-def decide(link: str, accept: bool | None, rationale: str, by: str, given: Given, as_json: bool) -> None:
+def decide(link: str, accept: bool, reject: bool, rationale: str, by: str, given: Given, as_json: bool) -> None:
     """Append a decision and print the link."""
+    from casebound.errors import SettingsError
+
     from casebound_entity_link.journal import Journal
 
-    if accept is None:
-        raise click.UsageError("Give --accept or --reject.")
+    if accept == reject:  # both: the last word of two cannot be what somebody decided
+        found = "--accept and --reject" if accept else "neither --accept nor --reject"
+        raise SettingsError("USAGE", found=found, expected="exactly one of the two", hint=_HOW_TO_DECIDE)
     with given.open() as project:
         found = Journal(project).decide(link, "accepted" if accept else "rejected", rationale=rationale, by=by)
         _print(found, as_json)
