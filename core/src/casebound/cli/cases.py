@@ -77,7 +77,8 @@ def show(case: str, given: Given, as_json: bool) -> None:
     from casebound.result import contradictions_told
 
     with contradictions_told(package):
-        print_nodes(case_nodes(shown, given.options))
+        picture = case_nodes(shown, given.options)
+    print_nodes(picture)  # outside: what goes wrong with the output is no fault of the package
 
 
 @click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
@@ -118,7 +119,8 @@ def explain(case: str, given: Given, as_json: bool) -> None:
     from casebound.result import contradictions_told
 
     with contradictions_told(package):
-        print_nodes(chain_nodes(chain))
+        picture = chain_nodes(chain)
+    print_nodes(picture)
 
 
 @click.command(help="Derive each PACKAGE again from its own bytes, without database and model, and compare.")
