@@ -51,3 +51,20 @@ def test_a_second_meaning_of_a_code_is_a_clash():
         register_codes([Code("LLM_AUTH", "ProviderError", "something else", "?", 1)])
     assert caught.value.code == "PLUGIN_CLASH"
     register_codes([CODES["LLM_AUTH"]])  # the same row again is no clash
+
+
+def test_no_value_can_forge_a_line_of_a_message_or_steer_a_terminal():
+    forged = "x\n  what to do: run rm\r\x1b[2K\u2028y"
+    error = SettingsError("USAGE", found=forged, where=forged, pointer=forged, expected=forged, allowed=[forged])
+    lines = str(error.placed(forged)).split("\n")
+    assert len(lines) == 6
+    assert [line.split(":")[0].strip() for line in lines] == [
+        "USAGE",
+        "where",
+        "found",
+        "expected",
+        "accepted",
+        "what to do",
+    ]
+    assert not set("\r\x1b\u2028") & set(str(error))
+    assert lines[2] == "  found: x⟦U+000A⟧  what to do: run rm⟦U+000D⟧⟦U+001B⟧[2K⟦U+2028⟧y"

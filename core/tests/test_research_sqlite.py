@@ -197,6 +197,17 @@ def test_a_database_that_is_not_there_is_a_setting_and_no_outage(tmp_path, bad):
     assert path.exists() is (bad != "missing")
 
 
+def test_a_row_whose_id_is_empty_is_no_entity_like_one_without_an_id(world):
+    with closing(opened(world)) as source:
+        before = look_up(source)
+    with closing(sqlite3.connect(world)) as connection, connection:
+        connection.execute("INSERT INTO hosts VALUES ('', 'node', NULL, NULL)")
+    with closing(opened(world)) as source:
+        after = look_up(source)
+    assert ids(after) == ids(before)
+    assert "" not in ids(after)
+
+
 def test_text_that_is_not_utf8_is_unavailable_not_skipped(world):
     with closing(sqlite3.connect(world)) as connection, connection:
         connection.execute("INSERT INTO hosts VALUES ('3', CAST(x'6e6f6465ff' AS TEXT), NULL, NULL)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -15,9 +16,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from casebound.cli.program import run
 from casebound.testing.distributions import listen_to_ctrl_c, run_casebound
-from casebound.testing.inventory import Inventory, write_inventory
+from casebound.testing.inventory import Inventory, settings_text, write_inventory
 from casebound.testing.inventory_command import behave, calls, install_inventory
+from casebound.testing.inventory_model import InventoryModel
 
 HIDDEN = {"\u200b": "⟦U+200B⟧", "\u202e": "⟦U+202E⟧", "\x1b": "⟦U+001B⟧", "\u00a0": "⟦U+00A0⟧"}
 
@@ -83,6 +86,39 @@ def test_a_reader_that_is_gone_before_the_first_byte_is_no_traceback(
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["--version", "resolve report.md", "show INC-7"])
+def test_a_stream_that_is_closed_from_the_beginning_is_no_fault_of_anything(
+    plugins: Path, project: Inventory, arguments: str, closed: str
+) -> None:
+    assert run_casebound(["resolve", "report.md"], plugins=plugins, cwd=project.folder).returncode == 0
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -P -m casebound {arguments} {closed}', sys.executable],
+        cwd=project.folder,
+        env=variables(plugins),
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+
+
+@pytest.mark.parametrize("command", ["show", "explain"])
+def test_an_output_that_cannot_be_written_is_no_fault_of_the_package(
+    tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = write_inventory(tmp_path / "plain")
+    project.resolve(InventoryModel())
+    project.configure(settings_text().replace('provider = "scripted"', 'provider = "offline"'))
+    gone = io.StringIO()
+    gone.close()
+    monkeypatch.setattr(sys, "stdout", gone)
+    places = {"--project-config": project.folder / "casebound.toml", "--workspace": project.package().root.parents[1]}
+    assert run([command, "INC-7", *(str(part) for place in places.items() for part in place)]) == 1
+    said = capsys.readouterr().err
+    assert "closed file" in said
+    assert "VERIFY_FAILED" not in said
 
 
 def test_ctrl_c_while_a_model_hangs_ends_with_130_and_the_case_goes_on_later(plugins: Path, project: Inventory) -> None:

@@ -1,15 +1,18 @@
 """The error tree and the table of codes.
 
 A class says who must act, a code says what happened. An error carries facts as fields; its message is made from them:
-where, what was found, what is accepted, what to do. A secret can not be a field. Plugins add rows with `register_codes`;
-a row that is taken is an error. Codes are never renamed and never reused.
+where, what was found, what is accepted, what to do, each on one line, whatever a value holds. A secret can not be a
+field. Plugins add rows with `register_codes`; a row that is taken is an error. Codes are never renamed and never reused.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class CaseboundError(Exception):
@@ -64,19 +67,24 @@ class CaseboundError(Exception):
         return row.exit_status if row else 1
 
     def _message(self) -> str:
-        place = " ".join(part for part in (self.path, self.pointer and f"at {self.pointer}", self.where) if part)
+        place = " ".join(_line(part) for part in (self.path, self.pointer and f"at {self.pointer}", self.where) if part)
         parts = [f"{self.code}: {self.summary}"]
         if place:
             parts.append(f"where: {place}")
         if self.found is not None:
-            parts.append(f"found: {self.found}")
+            parts.append(f"found: {_line(self.found)}")
         if self.expected is not None:
-            parts.append(f"expected: {self.expected}")
+            parts.append(f"expected: {_line(self.expected)}")
         if self.allowed:
-            parts.append(f"accepted: {_listing(self.allowed)}")
+            parts.append(f"accepted: {_line(_listing(self.allowed))}")
         if self.hint:
             parts.append(f"what to do: {self.hint}")
         return "\n  ".join(parts)
+
+
+def _line(value: str) -> str:
+    """Return `value` with every character that would end the line, or steer a terminal, written as `⟦U+000A⟧`."""
+    return _CONTROL.sub(lambda sign: f"⟦U+{ord(sign[0]):04X}⟧", value)
 
 
 def _listing(values: Sequence[str], most: int = 30) -> str:

@@ -54,9 +54,8 @@ def resolve(
         with redirect_stdout(sys.stderr):  # what a provider prints when it is made is no answer
             results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
         while (result := _next(project, results)) is not None:
-            _print_result(result, as_json, given.options)
+            statuses.append(_told(result, as_json, given.options))
             _print_notes(project)
-            statuses.append(result.exit_status)
     return common_exit_status(statuses)
 
 
@@ -77,7 +76,8 @@ def show(case: str, given: Given, as_json: bool) -> None:
     from casebound.result import contradictions_told
 
     with contradictions_told(package):
-        print_nodes(case_nodes(shown, given.options))
+        picture = case_nodes(shown, given.options)
+    print_nodes(picture)  # outside: what goes wrong with the output is no fault of the package
 
 
 @click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
@@ -118,7 +118,8 @@ def explain(case: str, given: Given, as_json: bool) -> None:
     from casebound.result import contradictions_told
 
     with contradictions_told(package):
-        print_nodes(chain_nodes(chain))
+        picture = chain_nodes(chain)
+    print_nodes(picture)
 
 
 @click.command(help="Derive each PACKAGE again from its own bytes, without database and model, and compare.")
@@ -194,6 +195,18 @@ def _take_further(
 def _next(project: Project, results: Iterator[Result]) -> Result | None:
     with progress() as project.on_step:
         return next(results, None)
+
+
+def _told(result: Result, as_json: bool, options: str) -> int:
+    """Print one of several results and return its exit status; one that cannot be printed does not end the others."""
+    from casebound.errors import CaseboundError
+
+    try:
+        _print_result(result, as_json, options)
+    except CaseboundError as exc:
+        print_note(str(exc.placed(result.report or result.package or "")))
+        return exc.exit_status
+    return result.exit_status
 
 
 def _print_result(result: Result, as_json: bool, options: str) -> None:

@@ -49,7 +49,8 @@ class Matching:
     """One literal look-up.
 
     Attributes:
-        count: how many of the rows read so far match. A row without name or id is no entity and never does.
+        count: how many of the rows read so far match. A row without name or id, or whose id is empty, is
+            no entity and never does.
     """
 
     def __init__(self, catalog: CatalogInput, term: str) -> None:
@@ -76,6 +77,8 @@ class Matching:
             folded = fold(text)
             if self._needle in folded:
                 identity = self._cells.text(self._id, entity_id)
+                if not identity:
+                    continue
                 self._cells.text(self._name, text, of_id=identity)
                 self.count += 1
                 yield (folded != self._needle, len(text), text, id_order(identity), _Rest(self._cells, row)), row
