@@ -17,7 +17,7 @@ from casebound import live_runs
 from casebound.bench import live, wording
 from casebound.bench.live_folder import LiveFolder
 from casebound.bench.live_status import derive_status
-from casebound.canonical import digest_of
+from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.bench_captures import CaptureRecord, Captures
 from casebound.contracts.bench_live import LiveStatus, StopCause
 from casebound.errors import PluginError, SettingsError, UnavailableError
@@ -301,7 +301,7 @@ def test_check_writes_nothing_calls_nobody_and_says_how_far_a_run_is(trial: Live
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(live.execute(replace(execution, provider=Watched(execution.provider, stop_before_the_second))))
     before, modes = trial.files(), _modes(trial.folder / "run")
-    found = live_runs.check(trial.folder / "run")
+    found = check(trial)
     assert (states(found), found.complete, found.stopped) == (["admitted", "unknown"], False, True)
     assert found.limitations == wording.OF_A_PLAN
     assert (trial.files(), _modes(trial.folder / "run"), logged(trial.log)) == (before, modes, [FIRST])
@@ -322,18 +322,184 @@ def test_check_of_a_run_under_way_says_so_and_calls_no_slot_unknown(trial: LiveT
     assert (status(trial).running, states(status(trial))) == (False, ["unknown", "planned"])
 
 
+def check(trial: LiveTrial) -> LiveStatus:
+    return live_runs.check(trial.folder / "run", host=trial.host, clock=trial.clock)
+
+
+def compare(trial: LiveTrial) -> object:
+    run = trial.folder / "run"
+    return live_runs.compare_runs((run, run), host=trial.host, clock=trial.clock)
+
+
+def execute(trial: LiveTrial) -> LiveStatus:
+    confirmed = json.loads((trial.folder / "run/plan.json").read_bytes())["planId"]
+    return live_runs.execute(trial.folder / "run", confirmed, host=trial.host, clock=trial.clock)
+
+
 @pytest.mark.parametrize("name", ["reservation.json", "native.json", "native.bin", "record.json", "outcome.json"])
 def test_a_file_of_a_slot_that_was_altered_is_named(trial: LiveTrial, name: str) -> None:
     trial.prepare()
     run(trial)
     path = trial.folder / "run/slots/0001" / name
     path.write_bytes(path.read_bytes().replace(b"1", b"2"))
-    if name in ("native.json", "native.bin"):
-        (trial.folder / "run/slots/0001/outcome.json").unlink()
     with pytest.raises(SettingsError) as caught:
         status(trial)
     assert caught.value.exit_status == 2
     assert "slots/0001/" in str(caught.value)
+
+
+def rewrite(path: Path, **changes: object) -> None:
+    """Write a canonical object anew, as a forger would."""
+    path.write_bytes(canonical_bytes({**json.loads(path.read_bytes()), **changes}))
+
+
+def put_garbage(run: Path) -> None:
+    (run / "slots/0002/native.bin").write_bytes(b"garbage")
+
+
+def add_a_byte(run: Path) -> None:
+    with (run / "slots/0002/native.bin").open("ab") as file:
+        file.write(b" ")
+
+
+def remove_native(run: Path) -> None:
+    for name in ("native.json", "native.bin"):
+        (run / "slots/0002" / name).unlink()
+
+
+def replace_native(run: Path) -> None:
+    """Bytes and what binds them, of another reply."""
+    for name in ("native.json", "native.bin"):
+        shutil.copy(run / "slots/0001" / name, run / "slots/0002" / name)
+
+
+def forge_record(run: Path) -> None:
+    """Another usage, with the digest fixed wherever it stands."""
+    record, outcome = run / "slots/0002/record.json", run / "slots/0002/outcome.json"
+    rewrite(record, usage={"input_tokens": 1, "output_tokens": 1})
+    rewrite(outcome, record=digest_of(record.read_bytes()))
+    bind_captures(run, b"".join((run / f"slots/000{n}/record.json").read_bytes() + b"\n" for n in (1, 2)))
+
+
+def forge_outcome(run: Path) -> None:
+    rewrite(run / "slots/0002/outcome.json", state="schema_rejection", code="LLM_OUTPUT_SCHEMA")
+
+
+def forge_cause(run: Path) -> None:
+    rewrite(run / "slots/0002/outcome.json", stops="call_failure")
+
+
+def edit_captures(run: Path) -> None:
+    bind_captures(run, (run / "captures.jsonl").read_bytes().replace(b'"input_tokens":7', b'"input_tokens":8'))
+
+
+def bind_captures(run: Path, lines: bytes) -> None:
+    (run / "captures.jsonl").write_bytes(lines)
+    rewrite(
+        run / "captures.json",
+        records={"file": "captures.jsonl", "count": 2, "bytes": len(lines), "digest": digest_of(lines)},
+    )
+
+
+def edit_head(run: Path) -> None:
+    rewrite(run / "captures.json", executor="somebody")
+
+
+def remove_lines(run: Path) -> None:
+    (run / "captures.jsonl").unlink()
+
+
+ALTERATIONS = {
+    put_garbage: "slots/0002/native.bin",
+    add_a_byte: "slots/0002/native.bin",
+    remove_native: "slots/0002/record.json",
+    replace_native: "slots/0002/record.json",
+    forge_record: "slots/0002/record.json",
+    forge_outcome: "slots/0002/outcome.json",
+    forge_cause: "slots/0002/outcome.json",
+    edit_captures: "captures.jsonl",
+    edit_head: "captures.json",
+}
+
+
+@pytest.mark.spec("B-120", "B-122", "B-123", "B-132")
+@pytest.mark.parametrize("command", [check, execute, compare])
+@pytest.mark.parametrize("alter", ALTERATIONS)
+def test_evidence_of_a_finished_run_that_was_altered_or_removed_is_refused(trial: LiveTrial, alter, command) -> None:
+    trial.prepare()
+    run(trial)
+    command(trial)
+    alter(trial.folder / "run")
+    before = trial.files()
+    with pytest.raises(SettingsError, match="BENCH_LIVE") as caught:
+        command(trial)
+    assert caught.value.exit_status == 2
+    assert ALTERATIONS[alter] in str(caught.value)
+    assert (trial.files(), logged(trial.log)) == (before, [FIRST, SECOND])
+
+
+def test_a_head_without_its_lines_is_refused_until_execute_derives_them_again(trial: LiveTrial) -> None:
+    trial.prepare()
+    run(trial)
+    files = trial.files()
+    remove_lines(trial.folder / "run")
+    with pytest.raises(SettingsError, match=r"(?s)captures\.jsonl.*execute"):
+        check(trial)
+    execute(trial)
+    assert trial.files() == files
+
+
+def test_where_nothing_can_be_derived_again_check_says_so_and_still_compares_digests(trial: LiveTrial) -> None:
+    trial.prepare()
+    run(trial)
+    shutil.rmtree(trial.bundle_path)
+    assert check(trial).limitations == (*wording.OF_A_PLAN, wording.NOT_DERIVED_AGAIN)
+    replace_native(trial.folder / "run")
+    with pytest.raises(SettingsError, match=r"slots/0002/record\.json"):
+        check(trial)
+
+
+# --- a slot without its reservation ---------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B-119", "B-123")
+@pytest.mark.parametrize("kept", ["everything else", "native.bin", "ending.json", "record.json", "outcome.json"])
+def test_a_slot_that_lost_its_reservation_is_refused_and_nobody_is_called(trial: LiveTrial, kept: str) -> None:
+    trial.prepare(behaviour={"door": "timeout"} if kept == "ending.json" else {})
+    run(trial)
+    folder = trial.folder / "run"
+    for name in ("captures.json", "captures.jsonl"):
+        (folder / name).unlink()
+    for path in (folder / "slots/0002").iterdir():
+        if path.name == "reservation.json" or kept not in (path.name, "everything else"):
+            path.unlink()
+    shutil.rmtree(folder / "slots/0001")
+    for command in (check, execute):
+        with pytest.raises(SettingsError, match=r"(?s)BENCH_LIVE.*slots/0002/") as caught:
+            command(trial)
+        assert caught.value.exit_status == 2
+    assert logged(trial.log) == [FIRST, SECOND]
+
+
+@pytest.mark.spec("B-123")
+@pytest.mark.parametrize("gone", ["slots/0001", "slots/0002", "slots"])
+@pytest.mark.parametrize("captures", ["both", "head", "lines", "forged"])
+def test_captures_end_dispatch_for_good_whatever_became_of_the_slots(trial: LiveTrial, gone: str, captures) -> None:
+    trial.prepare()
+    run(trial)
+    folder = trial.folder / "run"
+    shutil.rmtree(folder / gone)
+    if captures == "head":
+        (folder / "captures.jsonl").unlink()
+    if captures == "lines":
+        (folder / "captures.json").unlink()
+    if captures == "forged":
+        left = sorted(folder.glob("slots/*/record.json"))
+        bind_captures(folder, b"".join(path.read_bytes() + b"\n" for path in left))
+    for command in (check, execute):
+        with pytest.raises(SettingsError, match=r"(?s)BENCH_LIVE.*captures\.json"):
+            command(trial)
+    assert logged(trial.log) == [FIRST, SECOND]
 
 
 def test_a_folder_without_a_plan_is_no_live_run(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from casebound.specs import (
 if TYPE_CHECKING:
     from casebound.llm.provider import Provider
 
-_KEYS_OF_A_SERVER = ("api_key_env", "api_key_cmd")
+KEYS_OF_A_SERVER = ("api_key_env", "api_key_cmd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +321,7 @@ def _provider_settings(
     shared = settings.llm.provider_tables.get(spec.name, {})
     if own and not isinstance(choice, LlmChoice):
         # A profile's table may be another server's: the key of that of [llm] must not go there.
-        shared = {key: value for key, value in shared.items() if key not in _KEYS_OF_A_SERVER}
+        shared = {key: value for key, value in shared.items() if key not in KEYS_OF_A_SERVER}
     table = {**shared, **own}
     model = cast("type[BaseModel]", host.load_named("providers", spec.name, spec.settings))
     try:

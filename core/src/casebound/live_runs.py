@@ -1,10 +1,10 @@
-"""What the commands about live runs and comparisons do, as Python calls. Only `execute` builds and calls a provider."""
+"""What the commands about live runs and comparisons do, as Python calls. Only `execute` calls a provider."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,22 +13,26 @@ from casebound.bench.captures import load_captures
 from casebound.bench.compare import Run, compare, refuse_unequal_identities
 from casebound.bench.live import Execution
 from casebound.bench.live import execute as execute_slots
+from casebound.bench.live_evidence import Means, confirm_run
 from casebound.bench.live_folder import CAPTURES, PLAN, LiveFolder, request_path
 from casebound.bench.live_plan import (
     Selection,
     choose_executor,
     derive_plan,
     planned_executor,
+    reading_choice,
     refuse_changes,
 )
+from casebound.bench.live_records import Read
 from casebound.bench.live_status import derive_status
 from casebound.bench.measurement import confirm_identity
 from casebound.bench.place import find_repository, refuse_inside, refuse_output, write_folder
+from casebound.bench.subject import Subject
 from casebound.binding import build_provider
 from casebound.clock import Clock, SystemClock, format_time, parse_time
 from casebound.contracts.bench_compare import Comparison
 from casebound.contracts.bench_live import LivePlan, LiveStatus
-from casebound.errors import SettingsError
+from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
 from casebound.llm.provider import Provider
 from casebound.loop import Loop
@@ -127,7 +131,7 @@ def execute(
         loop.run(_run(Execution(folder, plan, bundle.measurement.subject, provider(built), clock)))
     finally:
         loop.close()
-    return derive_status(folder)
+    return derive_status(folder, Means(bundle.measurement.subject, built.read))
 
 
 async def _run(run: Execution) -> None:
@@ -138,14 +142,54 @@ async def _run(run: Execution) -> None:
             await run.provider.aclose()
 
 
-def check(out: Path, *, repository: Path | None = None) -> LiveStatus:
+def check(
+    out: Path, *, repository: Path | None = None, host: Host | None = None, clock: Clock | None = None
+) -> LiveStatus:
     """Return what became of a live run; nothing is called or written.
+
+    Args:
+        out: the folder of the run.
+        repository: as for `bench prepare`.
+        host: the plugins; None: all that are installed.
+        clock: tells what would be in the future.
 
     Raises:
         SettingsError: the folder holds no live run, or a file of it does not hold.
     """
     refuse_inside(out.absolute(), [] if repository is None else [repository])
-    return derive_status(LiveFolder(out))
+    folder = LiveFolder(out)
+    plan, host = folder.plan(), host or build_host()
+    try:
+        subject = _planned_subject(plan, host, repository, clock or SystemClock())
+    except CaseboundError:
+        return derive_status(folder)
+    with _reader(plan, host, out / PLAN) as read:
+        return derive_status(folder, Means(subject, read))
+
+
+def _planned_subject(plan: LivePlan, host: Host, repository: Path | None, clock: Clock) -> Subject | None:
+    """Return what the outputs were checked against, None where another bundle stands in its place."""
+    subject = _confirmed(Path(plan.bundle), host, repository, clock).measurement.subject
+    return subject if subject.measurement_id == plan.measurement_id else None
+
+
+@contextmanager
+def _reader(plan: LivePlan, host: Host, path: Path) -> Iterator[Read | None]:
+    """Yield what reads native replies as the executor did, None where it is not installed as it was."""
+    try:
+        choice = reading_choice(plan, host, path)
+        built = None if choice is None else build_provider(choice, host, path)
+    except CaseboundError:
+        built = None
+    if built is None:
+        yield None
+        return
+    loop = Loop()
+    try:
+        yield built.read
+    finally:
+        loop.run(built.aclose())
+        loop.close()
 
 
 def compare_runs(
@@ -180,6 +224,9 @@ def compare_runs(
         measurement = bundle.measurement
         confirm_identity(measurement, repository)
         captures = load_captures(head, measurement.subject, measurement.receipts, clock.now())
+        if plan is not None:
+            with _reader(plan, host, head.parent / PLAN) as read:
+                confirm_run(LiveFolder(head.parent), plan, Means(measurement.subject, read))
         runs.append(Run(str(head), measurement.identity, measurement.subject, captures, _bounds(plan)))
     return compare(*runs, complete_requests=complete_requests)
 

@@ -23,7 +23,7 @@ from casebound.bench.parsing import parse_written
 from casebound.canonical import digest_of
 from casebound.clock import format_time
 from casebound.contracts.base import Artifact
-from casebound.contracts.bench_captures import RECORDS_FILE, CaptureRecord
+from casebound.contracts.bench_captures import RECORDS_FILE, CaptureRecord, Captures
 from casebound.contracts.bench_live import CallEnding, LivePlan, PlannedSlot, Reservation, SlotOutcome
 from casebound.contracts.model_call import ModelRequest, NativeRecord, NativeReply
 from casebound.errors import IntegrityError, SettingsError
@@ -120,6 +120,28 @@ class LiveFolder:
             raise SettingsError(CODE, path=path, found="a reservation of another slot or plan")
         return found
 
+    def is_reserved(self, plan: LivePlan, slot: PlannedSlot) -> bool:
+        """Tell whether a slot was called.
+
+        Raises:
+            SettingsError: the reservation is of another slot, or it is gone and other files of the slot stand there
+                (`BENCH_LIVE`).
+        """
+        names = self.names(slot)  # before the reservation, which is the first to come
+        if self.reservation(plan, slot) is not None:
+            return True
+        if names:
+            raise self.refusal(slot, names[0], f"a file of a slot without its {RESERVATION}")
+        return False
+
+    def names(self, slot: PlannedSlot) -> list[str]:
+        """Return the names of what stands in a slot."""
+        return self.package.names(f"slots/{slot.number:04d}")
+
+    def refusal(self, slot: PlannedSlot, name: str, found: str) -> SettingsError:
+        """Return the error that a file of a slot does not hold."""
+        return SettingsError(CODE, path=str(self.root / self._path(slot, name)), found=found)
+
     def keep_native(self, slot: PlannedSlot, native: NativeReply) -> None:
         """Keep what came back, before anything is derived from it."""
         self.package.create_artifact(self._path(slot, NATIVE), native_record(native))
@@ -131,7 +153,7 @@ class LiveFolder:
         if body is None:
             return None
         record = self._load(slot, NATIVE, NativeRecord)
-        if record is None or record.digest != digest_of(body):
+        if record is None or (record.digest, record.size) != (digest_of(body), len(body)):
             path = str(self.root / self._path(slot, NATIVE_BODY))
             raise SettingsError(CODE, path=path, found=f"bytes that {NATIVE} does not bind")
         return NativeReply(record.status, body, record.headers, record.duration_ms)
@@ -177,10 +199,11 @@ class LiveFolder:
         self.package.create(RECORDS_FILE, lines)
         return self.package.create_artifact(CAPTURES, head)
 
-    def captures_digest(self) -> str | None:
-        """Return the digest of `captures.json`, None where there is none."""
-        data = self.package.read(CAPTURES)
-        return None if data is None else digest_of(data)
+    def captures(self) -> tuple[bytes | None, Captures | None]:
+        """Return lines and head as they stand there, each None where it does not. Raises `SettingsError`."""
+        data = self.package.read(CAPTURES)  # before the lines, which come first
+        lines = self.package.read(RECORDS_FILE)
+        return lines, None if data is None else parse_written(data, Captures, CODE, self.root / CAPTURES)
 
     def _path(self, slot: PlannedSlot, name: str) -> str:
         return f"slots/{slot.number:04d}/{name}"

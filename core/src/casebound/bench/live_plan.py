@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import get_args
@@ -22,7 +22,7 @@ from casebound.bench.prompt import context_of
 from casebound.bench.subject import input_digest
 from casebound.bench.trees import installed_tree
 from casebound.bench.wording import OF_A_PLAN
-from casebound.binding import AnswererModel, bind_stage
+from casebound.binding import KEYS_OF_A_SERVER, AnswererModel, bind_stage
 from casebound.canonical import digest_of
 from casebound.contracts.bench_live import Executor, LivePlan, PlannedSlot, StopCause
 from casebound.contracts.benchmark import CorpusCase
@@ -230,6 +230,19 @@ def planned_executor(plan: LivePlan, host: Host, path: Path) -> AnswererModel:
         max_output_tokens=policy.max_output_tokens,
         incomplete_cap_factor=Decimal(policy.incomplete_cap_factor),
     )
+
+
+def reading_choice(plan: LivePlan, host: Host, path: Path) -> AnswererModel | None:
+    """Return whose reading of native replies is that of the plan, without a key; None where there is nobody.
+
+    Somebody who runs a program is never built only to read. Raises as `planned_executor`.
+    """
+    choice = planned_executor(plan, host, path)
+    owner = host.distribution_of("providers", choice.provider)
+    if plan.executor.program or installed_tree(owner.distribution) != plan.executor.offered_by:
+        return None
+    keys = {name: None for name in KEYS_OF_A_SERVER if name in type(choice.settings).model_fields}
+    return replace(choice, settings=choice.settings.model_copy(update=keys))
 
 
 def refuse_changes(plan: LivePlan, bundle: Bundle, choice: AnswererModel, path: Path) -> None:

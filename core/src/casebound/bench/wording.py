@@ -114,6 +114,11 @@ NOT_ACCEPTANCE = (
     " review."
 )
 
+NOT_DERIVED_AGAIN = (
+    "Bundle or executor are not installed here as they were, or the executor runs a program: what was derived from the"
+    " replies was compared by digests only, and not all of it was derived again."
+)
+
 OF_A_PLAN = (
     NO_CAPACITY_CLAIM,
     CALLS_ONLY,
