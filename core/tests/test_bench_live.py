@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import resource
+import shutil
 import signal
 import stat
 from dataclasses import replace

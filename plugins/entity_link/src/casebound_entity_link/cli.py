@@ -110,8 +110,8 @@ def decide(link: str, accept: bool, reject: bool, rationale: str, by: str, given
     from casebound_entity_link.journal import Journal
 
     if accept == reject:  # both: the last word of two cannot be what somebody decided
-        found = "--accept and --reject" if accept else "neither --accept nor --reject"
-        raise SettingsError("USAGE", found=found, expected="exactly one of the two", hint=_HOW_TO_DECIDE)
+        given_words = "--accept and --reject" if accept else "neither --accept nor --reject"
+        raise SettingsError("USAGE", found=given_words, expected="exactly one of the two", hint=_HOW_TO_DECIDE)
     with given.open() as project:
         found = Journal(project).decide(link, "accepted" if accept else "rejected", rationale=rationale, by=by)
         _print(found, as_json)
