@@ -4,6 +4,7 @@ Those are looked for beside the command that CASEBOUND_TEST_LLMOCK names, else i
 `foreign-requirements.txt`.
 """
 
+import importlib.util
 import os
 import shutil
 import socket
@@ -109,3 +110,34 @@ def llmock(running_llmock):
     server = Llmock(running_llmock)
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def no_model():
+    """What a test calls that finds no local model: it skips, or fails where everything has to run."""
+
+    def leave(reason):
+        if os.environ.get("CASEBOUND_REQUIRE_SERVICES") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+    return leave
+
+
+@pytest.fixture(scope="session")
+def model_key():
+    """The key that the local model's server asks for."""
+    return "canary-local-model-key"
+
+
+@pytest.fixture(scope="module")
+def model(model_key, no_model):
+    """The address of a running server with a real small model that asks for `model_key`."""
+    spec = importlib.util.spec_from_file_location("script_local_model", ROOT / "scripts" / "local_model.py")
+    local_model = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(local_model)
+    try:
+        with local_model.running(model_key) as url:
+            yield url
+    except local_model.NoModel as exc:
+        no_model(str(exc))

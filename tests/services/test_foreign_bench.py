@@ -6,9 +6,7 @@ evidence is the server's own, and that the run ends as the rules say, is real.
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -19,29 +17,7 @@ for plugin in ("casebound_bench_entity_link", "casebound_entity_link", "caseboun
 
 pytestmark = pytest.mark.foreign
 
-ROOT = Path(__file__).resolve().parents[2]
-KEY = "canary-local-bench-key"
 CASES = "dev-path-only,dev-assistant-guess"
-
-
-def script(name: str):
-    spec = importlib.util.spec_from_file_location(f"script_{name}", ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def model():
-    """The address of a running server that asks for `KEY`."""
-    local_model = script("local_model")
-    try:
-        with local_model.running(KEY) as url:
-            yield url
-    except local_model.NoModel as exc:
-        if os.environ.get("CASEBOUND_REQUIRE_SERVICES") == "1":
-            pytest.fail(str(exc))
-        pytest.skip(str(exc))
 
 
 def reviewed(folder: Path) -> Path:
@@ -56,8 +32,10 @@ def reviewed(folder: Path) -> Path:
     return folder / "bundle"
 
 
-def test_a_real_model_is_asked_once_a_slot_and_stands_beside_the_rules(model, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setenv("LOCAL_KEY", KEY)
+def test_a_real_model_is_asked_once_a_slot_and_stands_beside_the_rules(
+    model, model_key, tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setenv("LOCAL_KEY", model_key)
     config = tmp_path / "local.toml"
     config.write_text(
         f'[llm]\nmax_output_tokens = 160\ntimeout_s = 600\n[llm.openai]\nbase_url = "{model}"\n'

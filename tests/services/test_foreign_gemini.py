@@ -1,6 +1,5 @@
 """The provider `gemini` beside what others wrote: the server llmock, and the vendor's own client `google-genai`."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -17,6 +16,7 @@ from casebound.testing.conformance.secret import CANARY
 from casebound.testing.inventory import write_inventory
 from casebound.testing.loopback import Loopback, Response
 from casebound.testing.scripted import model_request
+from casebound.testing.wire import SEARCHES_SCHEMA, ask_once
 from casebound_llm_gemini.openapi import openapi_copy
 from casebound_llm_gemini.provider import GeminiProvider
 from casebound_llm_gemini.schema import json_schema_copy
@@ -26,44 +26,15 @@ from jsonschema import Draft202012Validator
 pytestmark = pytest.mark.foreign
 
 HERE = Path(__file__).parent
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "searches": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "catalog": {"enum": ["inv.host", "inv.service"]},
-                    "term": {"type": "string", "minLength": 1},
-                    "role": {"const": "affected_subject"},
-                    "rank": {"type": ["integer", "null"]},
-                },
-                "required": ["catalog", "term", "role", "rank"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["searches"],
-    "additionalProperties": False,
-}
 FIELDS = ["responseJsonSchema", "responseSchema"]
 
 
 def call(url, changes=None, **settings):
     request = model_request(
-        provider="gemini", **{"response_schema": SCHEMA, "max_output_tokens": 256, **(changes or {})}
+        provider="gemini", **{"response_schema": SEARCHES_SCHEMA, "max_output_tokens": 256, **(changes or {})}
     )
     provider = GeminiProvider(GeminiSettings(base_url=url, **settings))
-
-    async def once():
-        try:
-            return provider.read(await provider.send(request))
-        finally:
-            await provider.aclose()
-
-    return asyncio.run(once())
+    return ask_once(provider, request)
 
 
 # --- the server -----------------------------------------------------------------------------------------------------
@@ -88,7 +59,7 @@ def test_each_response_format_is_understood(llmock, response_format):
 def test_each_sending_copy_yields_replies_of_the_full_schema(llmock, field):
     reply = ask(llmock, schema_field=field)
     assert field in llmock.journal()[0]["body"]["generationConfig"]
-    assert not list(Draft202012Validator(SCHEMA).iter_errors(json.loads(reply.text)))
+    assert not list(Draft202012Validator(SEARCHES_SCHEMA).iter_errors(json.loads(reply.text)))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +201,11 @@ def test_our_request_is_that_of_the_vendors_package_but_for_what_is_explained(fo
         "response_mime_type": "application/json",
         "thinking_config": {"thinking_budget": 0, "include_thoughts": True},
         "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
-        **({"response_json_schema": json_schema_copy(SCHEMA)} if newer else {"response_schema": openapi_copy(SCHEMA)}),
+        **(
+            {"response_json_schema": json_schema_copy(SEARCHES_SCHEMA)}
+            if newer
+            else {"response_schema": openapi_copy(SEARCHES_SCHEMA)}
+        ),
     }
     with Loopback(canary=CANARY) as server:
         server.answer(SUCCESS)

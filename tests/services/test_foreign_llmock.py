@@ -3,7 +3,6 @@
 llmock answers from the schema that it is sent, fails in the vendor's own form, and grades how its client behaves.
 """
 
-import asyncio
 import json
 import threading
 
@@ -15,47 +14,20 @@ from casebound.api import Project
 from casebound.errors import ProviderError
 from casebound.testing.inventory import REPORT, write_inventory
 from casebound.testing.scripted import FixedClock, model_request
+from casebound.testing.wire import SEARCHES_SCHEMA, ask_once
 from casebound_llm_openai.provider import OpenAIProvider
 from casebound_llm_openai.settings import OpenAISettings
 from jsonschema import Draft202012Validator
 
 pytestmark = pytest.mark.foreign
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "searches": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "catalog": {"enum": ["inv.host", "inv.service"]},
-                    "term": {"type": "string", "minLength": 1},
-                    "role": {"const": "affected_subject"},
-                    "rank": {"type": ["integer", "null"]},
-                },
-                "required": ["catalog", "term", "role", "rank"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["searches"],
-    "additionalProperties": False,
-}
-
 
 def call(llmock, api="chat", **changes):
-    request = model_request(provider="openai", **{"response_schema": SCHEMA, "max_output_tokens": 256, **changes})
+    request = model_request(
+        provider="openai", **{"response_schema": SEARCHES_SCHEMA, "max_output_tokens": 256, **changes}
+    )
     provider = OpenAIProvider(OpenAISettings(api=api, base_url=f"{llmock.url}/v1"))
-
-    async def once():
-        try:
-            return provider.read(await provider.send(request))
-        finally:
-            await provider.aclose()
-
-    return asyncio.run(once())
+    return ask_once(provider, request)
 
 
 @pytest.mark.parametrize("response_format", ["json_schema", "json_object", "text"])
@@ -83,7 +55,7 @@ def test_each_response_format_of_responses_is_understood(llmock, response_format
 @pytest.mark.parametrize("api", ["chat", "responses"])
 def test_the_sending_copy_yields_replies_of_the_full_schema(llmock, api):
     reply = call(llmock, api=api)
-    assert not list(Draft202012Validator(SCHEMA).iter_errors(json.loads(reply.text)))
+    assert not list(Draft202012Validator(SEARCHES_SCHEMA).iter_errors(json.loads(reply.text)))
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])

@@ -3,10 +3,7 @@
 What the model says is nonsense, so nothing here looks at the content: shapes, endings, counts and failures are real.
 """
 
-import asyncio
-import importlib.util
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +14,7 @@ pytest.importorskip("casebound_llm_openai")
 
 from casebound.errors import ProviderError
 from casebound.testing.scripted import model_request
+from casebound.testing.wire import ask_once
 from casebound_llm_openai.provider import OpenAIProvider
 from casebound_llm_openai.settings import OpenAISettings
 from jsonschema import Draft202012Validator
@@ -24,7 +22,6 @@ from jsonschema import Draft202012Validator
 pytestmark = pytest.mark.foreign
 
 ROOT = Path(__file__).resolve().parents[2]
-KEY = "canary-local-model-key"
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -39,50 +36,30 @@ SCHEMA = {
 }
 
 
-def script(name):
-    spec = importlib.util.spec_from_file_location(f"script_{name}", ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def call(model, model_key, monkeypatch):
+    """One call of the model, with changes to its request."""
 
+    def ask(key=model_key, settings=None, **changes):
+        monkeypatch.setenv("LOCAL_KEY", key)
+        chosen = {"strict_schema": False, "temperature": 0, "seed": 1, **(settings or {})}
+        if chosen.get("api") == "responses":
+            del chosen["seed"]
+        provider = OpenAIProvider(OpenAISettings(base_url=model, api_key_env="LOCAL_KEY", **chosen))
+        facts = {
+            "response_schema": SCHEMA,
+            "max_output_tokens": 160,
+            "timeout_s": 300,
+            "user": '{"text":"node-1 is down"}',
+        }
+        return ask_once(provider, model_request(provider="openai", **{**facts, **changes}))
 
-def no_model(reason):
-    if os.environ.get("CASEBOUND_REQUIRE_SERVICES") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="module")
-def model():
-    """The address of a running server that asks for `KEY`."""
-    local_model = script("local_model")
-    try:
-        with local_model.running(KEY) as url:
-            yield url
-    except local_model.NoModel as exc:
-        no_model(str(exc))
-
-
-def call(model, monkeypatch, key=KEY, settings=None, **changes):
-    monkeypatch.setenv("LOCAL_KEY", key)
-    chosen = {"strict_schema": False, "temperature": 0, "seed": 1, **(settings or {})}
-    if chosen.get("api") == "responses":
-        del chosen["seed"]
-    provider = OpenAIProvider(OpenAISettings(base_url=model, api_key_env="LOCAL_KEY", **chosen))
-    facts = {"response_schema": SCHEMA, "max_output_tokens": 160, "timeout_s": 300, "user": '{"text":"node-1 is down"}'}
-
-    async def once():
-        try:
-            return provider.read(await provider.send(model_request(provider="openai", **{**facts, **changes})))
-        finally:
-            await provider.aclose()
-
-    return asyncio.run(once())
+    return ask
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_reply_under_a_schema_has_its_shape(model, monkeypatch, strict):
-    reply = call(model, monkeypatch, settings={"strict_schema": strict})
+def test_a_reply_under_a_schema_has_its_shape(call, strict):
+    reply = call(settings={"strict_schema": strict})
     assert (reply.finish_reason, reply.native_finish_reason, reply.tools) == ("stop", "stop", ())
     assert not list(Draft202012Validator(SCHEMA).iter_errors(json.loads(reply.text)))
     assert reply.usage.input_tokens > 0
@@ -91,31 +68,31 @@ def test_a_reply_under_a_schema_has_its_shape(model, monkeypatch, strict):
     assert reply.served_model
 
 
-def test_a_reply_that_is_cut_says_so(model, monkeypatch):
-    reply = call(model, monkeypatch, max_output_tokens=4)
+def test_a_reply_that_is_cut_says_so(call):
+    reply = call(max_output_tokens=4)
     assert (reply.finish_reason, reply.usage.output_tokens) == ("length", 4)
 
 
 @pytest.mark.parametrize("response_format", ["json_object", "text"])
-def test_without_a_schema_there_is_some_text(model, monkeypatch, response_format):
-    reply = call(model, monkeypatch, response_format=response_format, max_output_tokens=24)
+def test_without_a_schema_there_is_some_text(call, response_format):
+    reply = call(response_format=response_format, max_output_tokens=24)
     assert reply.text
     assert reply.finish_reason in {"stop", "length"}
 
 
-def test_a_second_equal_call_reports_cached_tokens_and_the_same_text(model, monkeypatch):
-    first, second = (call(model, monkeypatch) for _ in range(2))
+def test_a_second_equal_call_reports_cached_tokens_and_the_same_text(call):
+    first, second = (call() for _ in range(2))
     assert second.usage.cached_input_tokens > 0
     assert first.text == second.text
 
 
-def test_the_older_name_of_the_cap_is_understood(model, monkeypatch):
-    reply = call(model, monkeypatch, settings={"max_tokens_field": "max_tokens"}, max_output_tokens=4)
+def test_the_older_name_of_the_cap_is_understood(call):
+    reply = call(settings={"max_tokens_field": "max_tokens"}, max_output_tokens=4)
     assert reply.finish_reason == "length"
 
 
-def test_its_responses_are_read_though_it_ignores_their_schema(model, monkeypatch):
-    reply = call(model, monkeypatch, settings={"api": "responses"}, max_output_tokens=24)
+def test_its_responses_are_read_though_it_ignores_their_schema(call):
+    reply = call(settings={"api": "responses"}, max_output_tokens=24)
     assert reply.text
     assert reply.native_finish_reason == "completed"
     assert reply.usage.output_tokens > 0
@@ -130,22 +107,22 @@ def test_its_responses_are_read_though_it_ignores_their_schema(model, monkeypatc
         ({"settings": {"path": "/nowhere"}}, "LLM_REQUEST", "HTTP 404"),
     ],
 )
-def test_each_failure_has_its_code_and_shows_no_key(model, monkeypatch, what, code, says):
+def test_each_failure_has_its_code_and_shows_no_key(call, what, code, says):
     with pytest.raises(ProviderError) as caught:
-        call(model, monkeypatch, **what)
+        call(**what)
     assert (caught.value.code, caught.value.retryable) == (code, False)
     assert says in f"{caught.value} {caught.value.hint}"
     assert "canary" not in str(caught.value)
 
 
 @pytest.mark.faults
-def test_a_deadline_ends_a_call_that_is_still_being_answered(model, monkeypatch):
+def test_a_deadline_ends_a_call_that_is_still_being_answered(call):
     with pytest.raises(ProviderError) as caught:
-        call(model, monkeypatch, response_format="text", max_output_tokens=1000, user="Count to 1000.", timeout_s=1)
+        call(response_format="text", max_output_tokens=1000, user="Count to 1000.", timeout_s=1)
     assert caught.value.code == "LLM_TIMEOUT"
 
 
-def test_demo_local_tells_what_the_model_got_right():
+def test_demo_local_tells_what_the_model_got_right(no_model):
     ran = subprocess.run([sys.executable, "scripts/demo_local.py"], cwd=ROOT, capture_output=True, text=True)
     if ran.stderr.startswith("demo-local: "):
         no_model(ran.stderr)

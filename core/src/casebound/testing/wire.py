@@ -26,6 +26,28 @@ NAME_SCHEMA: Mapping[str, object] = {
     "required": ["name"],
     "additionalProperties": False,
 }
+SEARCHES_SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "searches": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "catalog": {"enum": ["inv.host", "inv.service"]},
+                    "term": {"type": "string", "minLength": 1},
+                    "role": {"const": "affected_subject"},
+                    "rank": {"type": ["integer", "null"]},
+                },
+                "required": ["catalog", "term", "role", "rank"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["searches"],
+    "additionalProperties": False,
+}
 # What models write around, or instead of, one JSON object; a provider hands each on as it is.
 UNREPAIRED_TEXTS = (
     '```json\n{"a":1}\n```',
