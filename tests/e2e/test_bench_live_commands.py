@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from casebound.canonical import digest_of
 from casebound.cli.program import run
 from casebound.testing.distributions import listen_to_ctrl_c, run_casebound
 from casebound.testing.loopback import Fault, Loopback, RecordedRequest, Response
@@ -253,6 +254,35 @@ def test_a_key_is_needed_only_to_execute_and_stands_nowhere(reviewed, tmp_path, 
     assert not [path for path in out.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
+@pytest.mark.spec("B-122", "B-126")
+def test_check_derives_records_again_without_a_key_and_without_a_call(
+    reviewed, tmp_path, server, monkeypatch, capsys
+) -> None:
+    monkeypatch.setenv("T_LIVE_KEY", KEY)
+    out = tmp_path / "run"
+    assert prepare(reviewed, out, *local(tmp_path, server), executor="openai", cases=CASES[:2]) == 0
+    assert run(["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]) == 0
+    monkeypatch.delenv("T_LIVE_KEY")
+    check = ["bench", "live", "check", "--out", str(out)]
+    assert run(check) == 0
+    record, outcome = out / "slots/0002/record.json", out / "slots/0002/outcome.json"
+    forged = record.read_bytes().replace(b"They are one.", b"They are two.")
+    assert forged != record.read_bytes()
+    outcome.write_bytes(outcome.read_bytes().replace(_digest(record.read_bytes()), _digest(forged)))
+    record.write_bytes(forged)
+    for name in ("captures.json", "captures.jsonl"):
+        (out / name).unlink()
+    capsys.readouterr()
+    assert run(check) == 2
+    said = capsys.readouterr().err
+    assert ("BENCH_LIVE" in said, "slots/0002/record.json" in said) == (True, True)
+    assert len(server.requests) == 2
+
+
+def _digest(data: bytes) -> bytes:
+    return digest_of(data).encode()
+
+
 @pytest.mark.spec("B-112")
 def test_preparing_a_live_run_makes_no_connection_and_starts_no_process(reviewed, tmp_path) -> None:
     guard = """
@@ -260,6 +290,7 @@ import socket, subprocess, sys
 def never(*arguments, **options): raise SystemExit("somebody was asked")
 socket.socket.connect = never
 subprocess.Popen.__init__ = never
+from casebound.canonical import digest_of
 from casebound.cli.program import run
 status = run(sys.argv[1:])
 assert not [name for name in sys.modules if name.endswith("llm_openai.provider") or name in ("httpx", "aiohttp")]
