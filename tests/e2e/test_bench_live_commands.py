@@ -229,10 +229,12 @@ def test_ctrl_c_ends_a_call_as_cancelled_and_a_repeated_command_does_not_make_it
     assert prepare(reviewed, out, *local(tmp_path, server), executor="openai") == 0
     execute = ["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]
     command = [sys.executable, "-m", "casebound", *execute]
-    with subprocess.Popen(command, preexec_fn=listen_to_ctrl_c, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, preexec_fn=listen_to_ctrl_c, stderr=subprocess.PIPE, encoding="utf-8") as process:
         assert server.wait_for_requests(1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "slot 1 was cancelled, and the run is over" in said
     record = json.loads((out / "slots/0001/record.json").read_bytes())
     assert record["status"] == "cancelled"
     assert run(execute) == 1
