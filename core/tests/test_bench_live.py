@@ -474,11 +474,24 @@ def test_a_slot_that_lost_its_reservation_is_refused_and_nobody_is_called(trial:
     for path in (folder / "slots/0002").iterdir():
         if path.name == "reservation.json" or kept not in (path.name, "everything else"):
             path.unlink()
-    shutil.rmtree(folder / "slots/0001")
     for command in (check, execute):
         with pytest.raises(SettingsError, match=r"(?s)BENCH_LIVE.*slots/0002/") as caught:
             command(trial)
         assert caught.value.exit_status == 2
+    assert logged(trial.log) == [FIRST, SECOND]
+
+
+@pytest.mark.spec("B-123")
+def test_a_slot_that_is_gone_before_another_that_was_called_is_not_called_again(trial: LiveTrial) -> None:
+    trial.prepare()
+    run(trial)
+    folder = trial.folder / "run"
+    for path in (folder / "captures.json", folder / "captures.jsonl"):
+        path.unlink()
+    shutil.rmtree(folder / "slots/0001")
+    for command in (check, execute):
+        with pytest.raises(SettingsError, match=r"(?s)BENCH_LIVE.*slots/0002/"):
+            command(trial)
     assert logged(trial.log) == [FIRST, SECOND]
 
 
@@ -498,7 +511,7 @@ def test_captures_end_dispatch_for_good_whatever_became_of_the_slots(trial: Live
         left = sorted(folder.glob("slots/*/record.json"))
         bind_captures(folder, b"".join(path.read_bytes() + b"\n" for path in left))
     for command in (check, execute):
-        with pytest.raises(SettingsError, match=r"(?s)BENCH_LIVE.*captures\.json"):
+        with pytest.raises(SettingsError, match=r"(?s)BENCH_LIVE.*(captures\.json|where slot 1 was not)"):
             command(trial)
     assert logged(trial.log) == [FIRST, SECOND]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from casebound.bench.corpus import load_corpus
+from casebound.canonical import digest_of
 from casebound.cli.program import run
 from casebound.testing.distributions import listen_to_ctrl_c, run_casebound
 from casebound.testing.loopback import Fault, Loopback, RecordedRequest, Response
@@ -231,10 +232,12 @@ def test_ctrl_c_ends_a_call_as_cancelled_and_a_repeated_command_does_not_make_it
     assert prepare(reviewed, out, *local(tmp_path, server), executor="openai") == 0
     execute = execution(out)
     command = [sys.executable, "-m", "casebound", *execute]
-    with subprocess.Popen(command, preexec_fn=listen_to_ctrl_c, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, preexec_fn=listen_to_ctrl_c, stderr=subprocess.PIPE, encoding="utf-8") as process:
         assert server.wait_for_requests(1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "slot 1 was cancelled, and the run is over" in said
     record = json.loads((out / "slots/0001/record.json").read_bytes())
     assert record["status"] == "cancelled"
     assert run(execute) == 1
@@ -256,6 +259,35 @@ def test_a_key_is_needed_only_to_execute_and_stands_nowhere(reviewed, tmp_path, 
     assert not [path for path in out.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
+@pytest.mark.spec("B-122", "B-126")
+def test_check_derives_records_again_without_a_key_and_without_a_call(
+    reviewed, tmp_path, server, monkeypatch, capsys
+) -> None:
+    monkeypatch.setenv("T_LIVE_KEY", KEY)
+    out = tmp_path / "run"
+    assert prepare(reviewed, out, *local(tmp_path, server), executor="openai", cases=CASES[:2]) == 0
+    assert run(["bench", "live", "execute", "--out", str(out), "--confirm-plan", plan_id(out)]) == 0
+    monkeypatch.delenv("T_LIVE_KEY")
+    check = ["bench", "live", "check", "--out", str(out)]
+    assert run(check) == 0
+    record, outcome = out / "slots/0002/record.json", out / "slots/0002/outcome.json"
+    forged = record.read_bytes().replace(b"They are one.", b"They are two.")
+    assert forged != record.read_bytes()
+    outcome.write_bytes(outcome.read_bytes().replace(_digest(record.read_bytes()), _digest(forged)))
+    record.write_bytes(forged)
+    for name in ("captures.json", "captures.jsonl"):
+        (out / name).unlink()
+    capsys.readouterr()
+    assert run(check) == 2
+    said = capsys.readouterr().err
+    assert ("BENCH_LIVE" in said, "slots/0002/record.json" in said) == (True, True)
+    assert len(server.requests) == 2
+
+
+def _digest(data: bytes) -> bytes:
+    return digest_of(data).encode()
+
+
 @pytest.mark.spec("B-112")
 def test_preparing_a_live_run_makes_no_connection_and_starts_no_process(reviewed, tmp_path) -> None:
     guard = """
@@ -263,6 +295,7 @@ import socket, subprocess, sys
 def never(*arguments, **options): raise SystemExit("somebody was asked")
 socket.socket.connect = never
 subprocess.Popen.__init__ = never
+from casebound.canonical import digest_of
 from casebound.cli.program import run
 status = run(sys.argv[1:])
 assert not [name for name in sys.modules if name.endswith("llm_openai.provider") or name in ("httpx", "aiohttp")]

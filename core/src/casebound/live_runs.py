@@ -134,6 +134,14 @@ def execute(
     return derive_status(folder, Means(bundle.measurement.subject, built.read))
 
 
+def cancelled_slots(out: Path) -> tuple[int, ...]:
+    """Return the numbers of the slots whose call somebody ended; none where the folder holds no run that holds."""
+    try:
+        return tuple(slot.number for slot in derive_status(LiveFolder(out)).slots if slot.state == "cancelled")
+    except CaseboundError:
+        return ()
+
+
 async def _run(run: Execution) -> None:
     try:
         await execute_slots(run)

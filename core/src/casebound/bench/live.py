@@ -72,13 +72,9 @@ async def execute(run: Execution) -> None:
 
 def _settle_all(run: Execution) -> list[PlannedSlot] | None:
     """Decide every slot that was called; return those that were not, None where the run has stopped."""
-    fresh, stopped = [], False
-    for slot in run.plan.slots:
-        if not run.folder.is_reserved(run.plan, slot):
-            fresh.append(slot)
-        else:
-            stopped = _settle(run, slot) is not None or stopped
-    return None if stopped else fresh
+    called = run.folder.called(run.plan)
+    stopped = [slot for slot in called if _settle(run, slot) is not None]
+    return None if stopped else [slot for slot in run.plan.slots if slot not in called]
 
 
 async def _call(run: Execution, slot: PlannedSlot) -> bool:

@@ -61,9 +61,8 @@ def confirm_run(folder: LiveFolder, plan: LivePlan, means: Means) -> tuple[SlotO
         SettingsError: a file does not hold (`BENCH_LIVE`, `BENCH_FILE`).
     """
     confirm_captures(folder, plan, means)
-    return tuple(
-        confirm_slot(folder, plan, slot, means) if folder.is_reserved(plan, slot) else None for slot in plan.slots
-    )
+    called = folder.called(plan)
+    return tuple(confirm_slot(folder, plan, slot, means) if slot in called else None for slot in plan.slots)
 
 
 def confirm_slot(folder: LiveFolder, plan: LivePlan, slot: PlannedSlot, means: Means) -> SlotOutcome | None:
@@ -123,7 +122,7 @@ def _confirm_outcome(
 
 def has_ended(folder: LiveFolder, plan: LivePlan) -> bool:
     """Tell whether nothing of a run will ever be called again: it is complete, or has stopped."""
-    called = [slot for slot in plan.slots if folder.is_reserved(plan, slot)]
+    called = folder.called(plan)
     outcomes = [folder.outcome(slot) for slot in called]
     stopped = any(outcome is None or outcome.stops is not None for outcome in outcomes)
     return stopped or len(called) == len(plan.slots)
@@ -145,7 +144,7 @@ def confirm_captures(folder: LiveFolder, plan: LivePlan, means: Means, *, whole:
     if lines is None and head is None:
         return
     name = RECORDS_FILE if head is None else CAPTURES
-    if not any(folder.is_reserved(plan, slot) for slot in plan.slots) or not has_ended(folder, plan):
+    if not folder.called(plan) or not has_ended(folder, plan):
         raise _refusal(folder, name, "captures of a run of which a slot was never called, without a cause to stop")
     versions = None if means.subject is None else means.subject.versions.captures
     wanted_lines, wanted_head = derive_captures(folder, plan, versions or ("" if head is None else head.format))

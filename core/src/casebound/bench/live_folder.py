@@ -134,6 +134,19 @@ class LiveFolder:
             raise self.refusal(slot, names[0], f"a file of a slot without its {RESERVATION}")
         return False
 
+    def called(self, plan: LivePlan) -> tuple[PlannedSlot, ...]:
+        """Return the slots that were called, which are the first ones.
+
+        Raises:
+            SettingsError: as `is_reserved`; or one is missing before another (`BENCH_LIVE`).
+        """
+        # The last one first: a slot is reserved after those before it, also while this is read.
+        reserved = [slot for slot in reversed(plan.slots) if self.is_reserved(plan, slot)][::-1]
+        for place, slot in enumerate(reserved, 1):
+            if slot.number != place:
+                raise self.refusal(slot, RESERVATION, f"a slot that was called, where slot {place} was not")
+        return tuple(reserved)
+
     def names(self, slot: PlannedSlot) -> list[str]:
         """Return the names of what stands in a slot."""
         return self.package.names(f"slots/{slot.number:04d}")

@@ -83,9 +83,15 @@ def prepare(
 @debug_option
 def execute(out: Path, confirm_plan: str, repository: Path | None, as_json: bool) -> int:
     """Print what became of each slot."""
+    from casebound.live_runs import cancelled_slots
     from casebound.live_runs import execute as execute_run
 
-    status = execute_run(out, confirm_plan, repository=repository)
+    try:
+        status = execute_run(out, confirm_plan, repository=repository)
+    except KeyboardInterrupt:
+        for number in cancelled_slots(out):
+            click.echo(f"slot {number} was cancelled, and the run is over: it is never called again", err=True)
+        raise
     _print_status(status, as_json)
     return 0 if status.complete and not status.stopped else 1
 
