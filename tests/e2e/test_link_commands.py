@@ -118,6 +118,30 @@ def test_a_wrong_word_is_one_message_and_status_2(link, arguments, code):
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_damaged_link_is_one_row_and_hides_no_other(link, gone):
+    damaged = json.loads(link(*PROPOSE, "--format", "json")[1])
+    whole = json.loads(link("propose", "INC-8", "host:13", "INC-7", "host:12", "--format", "json")[1])
+    file = Path(damaged["folder"]) / "input.json"
+    file.unlink() if gone else file.write_bytes(b"")
+    code = "STORE_MISSING" if gone else "STORE_JSON"
+
+    status, out, err = link("list")
+    assert (status, out.count("does not hold"), out.count("suggested")) == (1, 1, 1)
+    assert (code in out, damaged["folder"] in out, str(file) in err) == (True, True, True)
+    status, out, _ = link("list", "--format", "json")
+    states = {line["link"]: line["state"] for line in map(json.loads, out.splitlines())}
+    assert (status, states) == (1, {damaged["link"]: "does_not_hold", whole["link"]: "suggested"})
+
+    status, out, _ = link("status")
+    assert (status, out.count("does not hold"), damaged["folder"] in out) == (1, 1, True)
+    status, out, _ = link("status", "--format", "json")
+    figures = json.loads(out)
+    assert (status, figures["reviews"]["links"]) == (1, 1)
+    named = {"link": damaged["link"], "folder": damaged["folder"], "code": code}
+    assert figures["does_not_hold"] == [named]
+
+
 @pytest.mark.parametrize("words", [("--accept", "--reject"), ("--reject", "--accept"), ()])
 def test_nothing_is_decided_but_by_exactly_one_word(link, words):
     name = json.loads(link(*PROPOSE, "--format", "json")[1])["link"]

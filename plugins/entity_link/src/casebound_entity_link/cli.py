@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
-from casebound.cli.common import print_json, print_nodes, print_table
+from casebound.cli.common import print_json, print_nodes, print_note, print_table
 from casebound.cli.given import Given, project_options
 
 if TYPE_CHECKING:
-    from casebound_entity_link.link import Link
+    from casebound.api import Project
+
+    from casebound_entity_link.link import Damaged, Link
 
 _link_argument = click.argument("link", metavar="LINK")
 _HOW_TO_DECIDE = "see `casebound link decide --help`; nothing was recorded"
@@ -53,29 +56,42 @@ def propose(
         return 0 if found.suggestion else 1
 
 
-@link.command(name="list", help="List the links of the workspace, one a line.")
+@link.command(name="list", help="List the links of the workspace, one a line; status 1 where one does not hold.")
 @project_options
-def list_(given: Given, as_json: bool) -> None:
-    """Print every link."""
-    from casebound_entity_link.journal import Journal
-
+def list_(given: Given, as_json: bool) -> int:
+    """Print every link, also one that cannot be read."""
     with given.open() as project:
-        lines = (found.to_json() for found in Journal(project).links())
-        if as_json:
-            for line in lines:
-                print_json(line)
-            return
-        rows = [
-            [
-                line["link"][:19],
-                line["state"],
-                *(f"{line[side]['package']} {line[side]['entity']} {line[side]['name']}" for side in ("left", "right")),
-                line["suggestion"]["assessment"] if line["suggestion"] else "",
-                line["decision"]["decision"] if line["decision"] else "",
-            ]
-            for line in lines
-        ]
-    print_table(["link", "state", "left", "right", "suggestion", "decision"], rows)
+        lines = []
+        for found in _surveyed(project):
+            lines.append(found.to_json())
+            if as_json:
+                print_json(lines[-1])
+    if not as_json:
+        print_table(["link", "state", "left", "right", "suggestion", "decision"], [_row(line) for line in lines])
+    return 1 if any(line["state"] == "does_not_hold" for line in lines) else 0
+
+
+def _row(line: dict[str, Any]) -> list[str]:
+    if line["state"] == "does_not_hold":
+        return [line["link"][:19], "does not hold", line["code"], line["folder"], "", ""]
+    return [
+        line["link"][:19],
+        line["state"],
+        *(f"{line[side]['package']} {line[side]['entity']} {line[side]['name']}" for side in ("left", "right")),
+        str((line["suggestion"] or {}).get("assessment", "")),
+        line["decision"]["decision"] if line["decision"] else "",
+    ]
+
+
+def _surveyed(project: Project) -> Iterator[Link | Damaged]:
+    """Yield every link; what is wrong with one that cannot be read goes to standard error."""
+    from casebound_entity_link.journal import Journal
+    from casebound_entity_link.link import Damaged
+
+    for found in Journal(project).survey():
+        if isinstance(found, Damaged):
+            print_note(str(found.error))
+        yield found
 
 
 @link.command(help="Show a LINK: what the model saw of both sides, every attempt, the suggestion, every decision.")
@@ -110,33 +126,44 @@ def decide(link: str, accept: bool, reject: bool, rationale: str, by: str, given
     from casebound_entity_link.journal import Journal
 
     if accept == reject:  # both: the last word of two cannot be what somebody decided
-        given_words = "--accept and --reject" if accept else "neither --accept nor --reject"
-        raise SettingsError("USAGE", found=given_words, expected="exactly one of the two", hint=_HOW_TO_DECIDE)
+        words = "--accept and --reject" if accept else "neither --accept nor --reject"
+        raise SettingsError("USAGE", found=words, expected="exactly one of the two", hint=_HOW_TO_DECIDE)
     with given.open() as project:
-        found = Journal(project).decide(link, "accepted" if accept else "rejected", rationale=rationale, by=by)
+        with redirect_stdout(sys.stderr):  # the link is verified first; what a plugin prints is no answer
+            found = Journal(project).decide(link, "accepted" if accept else "rejected", rationale=rationale, by=by)
         _print(found, as_json)
 
 
 @link.command(
     help="Count links, calls, outputs and decisions, each over its own whole. No count says how good suggestions are."
+    " A link that does not hold is named, and not counted; then the status is 1."
 )
 @project_options
-def status(given: Given, as_json: bool) -> None:
+def status(given: Given, as_json: bool) -> int:
     """Print the counts."""
     from casebound_entity_link.figures import derive_figures
-    from casebound_entity_link.journal import Journal
+    from casebound_entity_link.link import Damaged
 
     with given.open() as project:
-        figures = derive_figures(Journal(project).links())
+        surveyed = list(_surveyed(project))
+        figures = derive_figures(found for found in surveyed if not isinstance(found, Damaged))
+    damaged = [found.to_json() for found in surveyed if isinstance(found, Damaged)]
+    named = [{key: line[key] for key in ("link", "folder", "code")} for line in damaged]
     if as_json:
-        print_json(figures)
-        return
+        print_json({**figures, "does_not_hold": named})
+    else:
+        _print_counts(figures, named)
+    return 1 if damaged else 0
+
+
+def _print_counts(figures: dict[str, Any], named: list[dict[str, str]]) -> None:
     rows = [
         [group, name, str(count)]
         for group, counts in figures.items()
         if isinstance(counts, dict)
         for name, count in counts.items()
     ]
+    rows += [["does not hold", f"{line['code']} {line['folder']}", "1"] for line in named]
     print_table(["of", "what", "count"], rows)
 
 

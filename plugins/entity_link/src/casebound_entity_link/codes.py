@@ -8,6 +8,7 @@ ENTITY, UNKNOWN, DUPLICATE = "ENTITY_LINK_ENTITY", "ENTITY_LINK_MENTION_UNKNOWN"
 
 SUBJECT, UNKNOWN_LINK = "ENTITY_LINK_SUBJECT", "ENTITY_LINK_UNKNOWN"
 NO_SUGGESTION, EXHAUSTED = "ENTITY_LINK_NO_SUGGESTION", "ENTITY_LINK_INVALID_RESPONSES"
+DAMAGED = "ENTITY_LINK_DAMAGED"
 
 _ROWS = (
     (ENTITY, "ReplyError", "a side names another entity than that side shows", "name the entity of that side", 1),
@@ -35,6 +36,13 @@ _ROWS = (
     ),
     (UNKNOWN_LINK, "SettingsError", "the workspace holds no such link", "see `casebound link list`", 2),
     (NO_SUGGESTION, "SettingsError", "there is no suggestion to decide about", "see `casebound link show LINK`", 1),
+    (
+        DAMAGED,
+        "IntegrityError",
+        "the link does not hold, and nothing is built on it",
+        "`casebound link verify LINK` says all that is wrong; restore the files from a copy",
+        1,
+    ),
 )
 
 

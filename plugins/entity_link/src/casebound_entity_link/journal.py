@@ -6,12 +6,13 @@ Rules:
   for again.
 - One process at a time works on a link. Files are created once; a later decision supersedes an earlier one by being
   the last, nothing is overwritten.
+- Nothing is built on a link whose own folder does not hold.
 - A suggestion merges nothing: no case, no entity and no other link is changed by it, nor by a decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from casebound.api import Project, verify
@@ -27,15 +28,16 @@ from casebound.llm.provider import Provider
 from casebound.llm.stage import Conversation, converse
 from casebound.loop import Loop
 from casebound.protocol_choice import default_protocol
-from casebound.specs import PromptProtocol
 from casebound.store import Package
 from casebound.store.lock import exclusive
 
 from casebound_entity_link import layout
 from casebound_entity_link.codes import EXHAUSTED, NO_SUGGESTION, SUBJECT, UNKNOWN_LINK
-from casebound_entity_link.contracts import Decision, LinkedEntity, LinkInput, Suggestion, Verdict
-from casebound_entity_link.link import Link
+from casebound_entity_link.contracts import Decision, LinkedEntity, LinkInput, Verdict
+from casebound_entity_link.link import Damaged, Link, LinkFolder, looked_at, whole_paths
 from casebound_entity_link.sides import Wanted, bind_side, derive_side
+from casebound_entity_link.suggestion import derive_suggestion
+from casebound_entity_link.verification import require_whole
 
 LEAST_PREFIX = 6
 MOST_TEXT = 20_000
@@ -53,11 +55,15 @@ class Journal:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def links(self) -> Iterator[Link]:
-        """Yield every link of the workspace, in the order of names."""
+        """Yield every link of the workspace, in the order of names; nobody has looked whether it can be read."""
         folder = Package(self.project.workspace.root, workspace=self.project.workspace.root)
         for name in folder.names(layout.LINKS):
-            if layout.is_link(name) and folder.exists(f"{layout.LINKS}/{name}/{layout.INPUT}"):
-                yield self._link(name)
+            if layout.is_link(name) and (link := self._link(name)).is_begun():
+                yield link
+
+    def survey(self) -> Iterator[Link | Damaged]:
+        """Yield every link, in the order of names; one that cannot be read says so, and hides no other."""
+        return map(looked_at, self.links())
 
     def find(self, name: str) -> Link:
         """Return the link of that name: its digest, or at least six digits of its beginning.
@@ -74,7 +80,7 @@ class Journal:
 
     def _link(self, name: str) -> Link:
         root = self.project.workspace.root
-        return Link(Package(root / layout.LINKS / name, workspace=root))
+        return Link(LinkFolder(root / layout.LINKS / name, workspace=root))
 
     # --- proposing --------------------------------------------------------------------------------------------------
 
@@ -89,6 +95,7 @@ class Journal:
         Raises:
             SettingsError: `CASE_UNKNOWN`, `ENTITY_LINK_SUBJECT`, `RETRY_LATER`, `BUDGET_REACHED`, or a key that is
                 missing; before anything is written where it concerns the sides or the settings.
+            IntegrityError: the link is there and does not hold (`ENTITY_LINK_DAMAGED`).
             UnavailableError: another process works on this link (`CASE_BUSY`).
         """
         engine = self._opened()
@@ -98,9 +105,8 @@ class Journal:
         link = self._link(layout.folder_name(input_.question))
         self.project.workspace.prepare()
         self.project.workspace.admit(link.package)
-        with exclusive(link.package):
-            if not link.package.exists(layout.INPUT):
-                link.package.create_artifact(layout.INPUT, input_)
+        with exclusive(link.package), whole_paths(link.package):
+            self._begin(link, input_)
             self._go_on(engine, link, resume)
         return link
 
@@ -148,6 +154,13 @@ class Journal:
             )
         linked = bind_side(package, wanted)
         return linked, derive_side(package, linked)
+
+    def _begin(self, link: Link, input_: LinkInput) -> None:
+        """Freeze the input of a new link; refuse one that has begun, finished or not, and does not hold."""
+        if link.is_begun():
+            require_whole(link, self.project.host)
+        else:
+            link.package.create_artifact(layout.INPUT, input_)
 
     def _go_on(self, engine: Engine, link: Link, resume: bool) -> None:
         """Ask until a suggestion is admitted, or the link waits; one that waits already is left alone."""
@@ -207,6 +220,7 @@ class Journal:
 
         Raises:
             SettingsError: `ENTITY_LINK_UNKNOWN`; `ENTITY_LINK_NO_SUGGESTION`; `USAGE` for an empty rationale or name.
+            IntegrityError: the link does not hold (`ENTITY_LINK_DAMAGED`); nothing is appended.
             UnavailableError: another process works on this link (`CASE_BUSY`).
         """
         for option, text in (("--rationale", rationale), ("--by", by)):
@@ -214,8 +228,9 @@ class Journal:
         link = self.find(name)
         self.project.workspace.prepare()
         with exclusive(link.package):
-            if link.suggestion is None:
+            if not link.package.exists(layout.SUGGESTION):
                 raise SettingsError(NO_SUGGESTION, path=str(link.package.root), found=f"state {link.state}")
+            require_whole(link, self.project.host)
             numbers = link.decision_numbers()
             link.package.create_artifact(
                 layout.decision(numbers[-1] + 1 if numbers else 1),
@@ -242,19 +257,6 @@ def bind_links(project: Project) -> Bound:
         project.bound,
         stages={layout.STAGE: bind_stage(project.settings, project.host, layout.STAGE)},
         protocols={layout.STAGE: default_protocol(project.host, layout.STAGE)},
-    )
-
-
-def derive_suggestion(
-    input_: LinkInput, protocol: PromptProtocol, reply: dict[str, object], files: Sequence[SealedFile]
-) -> Suggestion:
-    """Return the suggestion of an admitted reply, over the `files` before it: pure, so that `verify` can repeat it."""
-    return Suggestion(
-        prompt_id=protocol.prompt_id,
-        contract=protocol.response_contract,
-        input_digest=digest_of(input_.to_bytes()),
-        reply=reply,
-        files=tuple(files),
     )
 
 

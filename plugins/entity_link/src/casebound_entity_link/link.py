@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from casebound.clock import parse_time
+from casebound.contracts.base import Artifact
 from casebound.contracts.interpretation import Event
-from casebound.errors import IntegrityError
+from casebound.errors import CaseboundError, IntegrityError, SettingsError
 from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.llm.course import load_course
 from casebound.store.events import EventLog
@@ -18,15 +21,47 @@ from casebound.store.package import Package
 from casebound_entity_link import layout
 from casebound_entity_link.contracts import Decision, LinkedEntity, LinkInput, Suggestion
 
+A = TypeVar("A", bound=Artifact)
 State = Literal["proposed", "suggested", "retry_pending", "blocked", "review"]
 
 # What no file of a link can say, and no count of them: see the benchmark for the only measurement there is.
 SEMANTIC_REVIEW = "pending"
 
 
+@contextmanager
+def whole_paths(package: Package) -> Iterator[None]:
+    """Let an error name a file of `package` by its whole path: there are many links, and each has an `input.json`."""
+    try:
+        yield
+    except IntegrityError as exc:
+        if exc.path and not exc.path.startswith(f"{package.root}/"):
+            inner, exc.path = exc.path, None
+            exc.placed(f"{package.root}/{inner}")
+        raise
+
+
+class LinkFolder(Package):
+    """The folder of a link, read and written like that of a case; its errors name whole paths."""
+
+    def require(self, path: str) -> bytes:
+        """Return the bytes at `path`. Raises as `Package.require`."""
+        with whole_paths(self):
+            return super().require(path)
+
+    def load(self, path: str, model: type[A]) -> A:
+        """Return the artifact at `path`. Raises as `Package.load`."""
+        with whole_paths(self):
+            return super().load(path, model)
+
+    def load_if(self, path: str, model: type[A]) -> A | None:
+        """Return the artifact at `path`, None where there is nothing. Raises as `Package.load_if`."""
+        with whole_paths(self):
+            return super().load_if(path, model)
+
+
 @dataclass(frozen=True)
 class Link:
-    """One link. `package` is its folder, read and written like that of a case."""
+    """One link. `package` is its folder."""
 
     package: Package
 
@@ -34,6 +69,13 @@ class Link:
     def name(self) -> str:
         """The folder's name, which is the digest of the question."""
         return self.package.root.name
+
+    def is_begun(self) -> bool:
+        """Tell whether anything stands in the folder; a process that was killed at once leaves it empty."""
+        try:
+            return bool(self.package.names(""))
+        except SettingsError:
+            return True  # no folder, or one that cannot be read: whoever reads it is told
 
     @cached_property
     def input(self) -> LinkInput:
@@ -140,6 +182,42 @@ class Link:
             return None
         who = self.input.policy.answerers[place]
         return {"provider": who.provider, "model": who.model, "resolver": who.resolver, "fallback": place > 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A link that cannot be read; `error` says at which file, and why."""
+
+    link: Link
+    error: CaseboundError
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its line for `link list`: the keys of every link, with None for what nobody can know."""
+        return {
+            "link": self.link.name,
+            "folder": str(self.link.package.root),
+            "state": "does_not_hold",
+            "code": self.error.code,
+            "retry_at": None,
+            "left": None,
+            "right": None,
+            "suggestion": None,
+            "decision": None,
+            "decisions": None,
+            "semantic_review": SEMANTIC_REVIEW,
+            "answered_by": None,
+            "calls": None,
+            "error": str(self.error),
+        }
+
+
+def looked_at(link: Link) -> Link | Damaged:
+    """Return the link, or what is wrong with it, after a look at all that a list or a count of links reads."""
+    try:
+        link.shown()
+    except CaseboundError as exc:
+        return Damaged(link, exc)
+    return link
 
 
 def _side(linked: LinkedEntity, shown: dict[str, Any]) -> dict[str, Any]:

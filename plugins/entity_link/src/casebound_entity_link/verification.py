@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from casebound.contracts.interpretation import SealedFile
-from casebound.errors import SettingsError
+from casebound.errors import IntegrityError, SettingsError
 from casebound.frozen import find_protocol, find_rules
 from casebound.host import Host
 from casebound.specs import PromptProtocol
@@ -19,10 +19,11 @@ from casebound.verification.revision_steps import verify_events
 from casebound.verification.verification import Answer, Verification, failures_noted, verify_package
 
 from casebound_entity_link import layout
+from casebound_entity_link.codes import DAMAGED
 from casebound_entity_link.contracts import Decision, LinkedEntity, LinkInput
-from casebound_entity_link.journal import derive_suggestion
 from casebound_entity_link.link import Link
 from casebound_entity_link.sides import derive_side
+from casebound_entity_link.suggestion import derive_suggestion
 
 
 def verify_link(link: Link, workspace: Workspace, host: Host) -> Verification:
@@ -31,6 +32,24 @@ def verify_link(link: Link, workspace: Workspace, host: Host) -> Verification:
     Raises:
         SettingsError: the link cannot be read (`PACKAGE_UNREADABLE`).
     """
+    return _verified(link, workspace, host)
+
+
+def require_whole(link: Link, host: Host) -> None:
+    """Refuse a link whose own folder does not hold; the packages of its sides are not looked at.
+
+    Raises:
+        IntegrityError: `ENTITY_LINK_DAMAGED`, with the first finding.
+        SettingsError: the link cannot be read (`PACKAGE_UNREADABLE`).
+    """
+    verification = _verified(link, None, host)
+    if verification.answer == "does_not_hold":
+        first = verification.findings[0]
+        found, path = f"{first.code}: {first.message}", f"{link.package.root}/{first.file}"
+        raise IntegrityError(DAMAGED, path=path, pointer=first.pointer or None, found=found)
+
+
+def _verified(link: Link, workspace: Workspace | None, host: Host) -> Verification:
     evidence = Evidence(link.package.root)
     with failures_noted(evidence, layout.INPUT):
         _verify(evidence, link.name, workspace, host)
@@ -46,12 +65,13 @@ def _answer(evidence: Evidence) -> Answer:
     return "holds" if evidence.has(layout.SUGGESTION) else "unfinished"
 
 
-def _verify(evidence: Evidence, name: str, workspace: Workspace, host: Host) -> None:
+def _verify(evidence: Evidence, name: str, workspace: Workspace | None, host: Host) -> None:
     input_ = evidence.load(layout.INPUT, LinkInput)
     if layout.folder_name(input_.question) != name:
         evidence.note("STORE_DIGEST", layout.INPUT, "it is not what the folder's name says")
     protocol = find_protocol(host, input_.policy.protocol)
-    _verify_sides(evidence, input_, protocol, workspace, host)
+    if workspace is not None:
+        _verify_sides(evidence, input_, protocol, workspace, host)
     verify_events(evidence, layout.PATHS)
     rules = find_rules(host, input_.policy)
     reply = verify_stage(evidence, layout.PATHS, input_.policy, protocol, rules, input_.context)
