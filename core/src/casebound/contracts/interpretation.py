@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from pydantic import GetJsonSchemaHandler, SerializerFunctionWrapHandler, model_serializer
+from pydantic_core import CoreSchema
+
 from casebound.contracts.base import Artifact, Contract, Digest, Time
 from casebound.contracts.model_call import ResponseFormat
 from casebound.contracts.plan import FrozenProtocol, FrozenRule, Offered
@@ -41,17 +44,28 @@ class StagePolicy(Answerer):
     Attributes:
         max_invalid_responses: invalid replies before the case goes to review.
         max_retries: transient provider errors before it blocks, shared by all answerers; each `resume` counts anew.
-        fallbacks: asked in turn once retries are used up on one of `fallback_codes`.
+        fallbacks: asked in turn once retries are used up on one of `fallback_codes`. Packages from before there were
+            any have neither key, and keep their bytes.
     """
 
     stage: str
     unknown_calls: Literal["retry", "hold"]
     max_invalid_responses: int
     max_retries: int
-    fallbacks: tuple[Answerer, ...]
-    fallback_codes: tuple[str, ...]
+    fallbacks: tuple[Answerer, ...] = ()
+    fallback_codes: tuple[str, ...] = ()
     protocol: FrozenProtocol
     rules: tuple[FrozenRule, ...]
+
+    @model_serializer(mode="wrap")
+    def _as_it_was_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        absent = {"fallbacks", "fallback_codes"} - self.model_fields_set
+        return {key: value for key, value in handler(self).items() if key not in absent}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        # The schema is that of the fields; what the serializer leaves out changes nothing about them.
+        return handler({key: value for key, value in core_schema.items() if key != "serialization"})
 
     @property
     def answerers(self) -> tuple[Answerer, ...]:
