@@ -115,10 +115,19 @@ def test_each_failure_has_its_code_and_shows_no_key(call, what, code, says):
     assert "canary" not in str(caught.value)
 
 
+# The grammar of this schema lets nobody end before six hundred tokens.
+LONG = {
+    "type": "object",
+    "properties": {"numbers": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 300, "maxItems": 300}},
+    "required": ["numbers"],
+    "additionalProperties": False,
+}
+
+
 @pytest.mark.faults
 def test_a_deadline_ends_a_call_that_is_still_being_answered(call):
     with pytest.raises(ProviderError) as caught:
-        call(response_format="text", max_output_tokens=1000, user="Count to 1000.", timeout_s=1)
+        call(response_schema=LONG, max_output_tokens=1000, timeout_s=1)
     assert caught.value.code == "LLM_TIMEOUT"
 
 
