@@ -124,7 +124,7 @@ def test_a_run_may_only_stand_in_a_new_folder_outside_the_repository(trial: Live
     assert list(repository.iterdir()) == [repository / ".git"]
 
 
-def test_an_executor_without_a_model_is_refused_unless_its_answers_are_rules(trial: LiveTrial) -> None:
+def test_an_executor_that_is_a_model_is_refused_without_its_name(trial: LiveTrial) -> None:
     order = replace(trial.order(), model=None)
     refused(lambda: live_runs.prepare(order, host=trial.host, clock=trial.clock), "USAGE", "--model")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.util import find_spec
 
-CONFIDENCE = "0.95"
 _PLACES = 4
 _UNITS = 10_000
 
