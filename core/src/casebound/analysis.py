@@ -240,8 +240,7 @@ class Analysis:
                 context=protocol.context(facts) if context is None else context,
                 provider=lambda place: self._engine.provider(step.stage, place),
                 clock=self._engine.clock,
-                spend=lambda: self._engine.spend(self._package),
-                allow=self._engine.allow,
+                permit=lambda request, place: self._engine.permit(self._package, request, place),
             )
         )
         return None if reply is None else self._keep(step.path, step.derive(reply))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -11,6 +12,7 @@ from casebound.clock import Clock, format_time
 from casebound.contracts.interpretation import Event
 from casebound.contracts.model_call import ModelRequest
 from casebound.errors import ResearchError, SettingsError
+from casebound.llm.permit import UNLIMITED, Permit
 from casebound.llm.provider import Provider
 from casebound.progress import latest_revision
 from casebound.research.catalog import CatalogSource, open_database
@@ -74,6 +76,13 @@ class Engine:
         for stage, model in self.bound.stages.items():
             for place in range(len(model.answerers)):
                 self.provider(stage, place)
+
+    @asynccontextmanager
+    async def permit(self, package: Package, request: ModelRequest, place: int) -> AsyncIterator[Permit]:
+        """Give leave for one call of the answerer at `place` of the request's stage. Raises as `allow` and `spend`."""
+        self.allow(request)
+        self.spend(package)
+        yield UNLIMITED
 
     def block(self, package: Package, stage: str, error: ResearchError) -> None:
         """Record that the case waits for the database, and from when on it may be resumed."""

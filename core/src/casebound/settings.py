@@ -76,6 +76,7 @@ FILE_NAME = "casebound.toml"
 MAX_FILE_BYTES = 1_048_576
 COMMAND_TIMEOUT_S = 30
 MAX_SECRET_BYTES = 65_536
+DATABASE_URLS = (("database", "url"), ("workspace", "index_url"))
 _KINDS = {
     "a valid tuple": "an array",
     "a valid list": "an array",
@@ -287,7 +288,7 @@ def _refuse_passwords(raw: Mapping[str, Any], path: Path, llm_path: Path | None)
             open_places.extend(((*place, key), item) for key, item in value.items())
         elif isinstance(value, list):
             open_places.extend(((*place, index), item) for index, item in enumerate(value))
-        elif isinstance(value, str) and holds_password(value, database=place[:2] == ("database", "url")):
+        elif isinstance(value, str) and holds_password(value, database=place[:2] in DATABASE_URLS):
             file = llm_path if llm_path and place[0] == "llm" else path
             raise SettingsError(
                 "SETTINGS_SECRET", path=str(file), pointer=_dotted(place), found="a URL with a password in it"

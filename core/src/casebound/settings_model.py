@@ -247,6 +247,28 @@ class Budget(Table):
     case_money: Amount = Decimal(0)
 
 
+class WorkspaceTable(Table):
+    """`[workspace]`: how many cases are worked on together.
+
+    Attributes:
+        index_url: where the index lies; None, as `index_url_env`: a SQLite file in the workspace.
+        index_url_env: the variable that holds the URL.
+        lease_s: for so long a case belongs to a process that has stopped telling that it lives, in seconds.
+        runner: an installed runner.
+    """
+
+    index_url: str | None = None
+    index_url_env: Name | None = None
+    lease_s: Annotated[int, Field(ge=5, le=3600)] = 60
+    runner: Name = "local"
+
+    @model_validator(mode="after")
+    def _one_index(self) -> WorkspaceTable:
+        if self.index_url is not None and self.index_url_env is not None:
+            raise ValueError("only one of index_url and index_url_env")
+        return self
+
+
 class Settings(Table):
     """A whole settings file.
 
@@ -265,6 +287,7 @@ class Settings(Table):
     llm: Llm = Llm()
     limits: Limits = Limits()
     budget: Budget = Budget()
+    workspace: WorkspaceTable = WorkspaceTable()
 
     _path: Path = PrivateAttr(default=Path())
     _llm_path: Path | None = PrivateAttr(default=None)

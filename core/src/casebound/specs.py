@@ -274,7 +274,15 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Where cases are executed. `run` is `"pkg.mod:function"`; this release lists runners and uses none."""
+    """Where cases are executed: in this process, or wherever an engine of the operator's has room for them.
+
+    Attributes:
+        name: as `[workspace] runner` names it.
+        run: `"pkg.mod:function"`: `async (jobs: AsyncIterator[casebound.workspace.runner.Job], most: int) -> None`. It
+            takes a job only when there is room for it, has at most `most` of them under way, and returns once all have
+            ended. Waiting for the next job may take long; where waiting or a job raises, so does it, having ended the
+            others first.
+    """
 
     name: str
     run: str

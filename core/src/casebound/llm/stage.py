@@ -20,6 +20,7 @@ from casebound.errors import CaseboundError, ProviderError
 from casebound.llm.attempts import OUTCOME, Attempt, AttemptLog
 from casebound.llm.course import Course
 from casebound.llm.judge import judge
+from casebound.llm.permit import UNLIMITED, AskPermit, Permit
 from casebound.llm.provider import Provider
 from casebound.specs import PromptProtocol, Validator
 from casebound.store.events import SAFETY_DELAY_S, EventLog
@@ -42,8 +43,7 @@ class Conversation:
     Attributes:
         revision: where its files lie.
         provider: makes the provider of the answerer at a place on first use, so that a replay needs none.
-        spend: called once before each request that is allowed is frozen; raises `BUDGET_REACHED`.
-        allow: called with each request before anything of its attempt is written; raises where it may not be asked.
+        permit: asked for each call before anything of its attempt is written; raises where it may not be made.
         exhausted: the code of a review, once too many replies were invalid; None: core's for the stage.
     """
 
@@ -55,8 +55,7 @@ class Conversation:
     context: Mapping[str, object]
     provider: Callable[[int], Provider]
     clock: Clock
-    spend: Callable[[], None]
-    allow: Callable[[ModelRequest], None] = lambda request: None
+    permit: AskPermit
     exhausted: str | None = None
 
     @property
@@ -101,23 +100,26 @@ def accepted_reply(log: AttemptLog, number: int) -> dict[str, object]:
 async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> None:
     """Make the next attempt: derive feedback and request, freeze both if they may be sent, send, keep, settle."""
     number = course.attempts[-1].number + 1 if course.attempts else 1
-    provider = talk.provider(course.next.place)
+    place = course.next.place
+    provider = talk.provider(place)
     feedback = _feedback(talk, log, course.attempts, number)
     request = derive_request(
         course, talk.protocol, talk.context, None if feedback is None else feedback.feedback, number
     )
-    talk.allow(request)
-    talk.spend()
-    if feedback is not None:
-        talk.package.create_artifact(talk.revision.feedback(talk.stage, feedback.attempt), feedback)
-    digest = log.write_request(request)
-    try:
-        native = await provider.send(request)
-    except ProviderError as exc:
-        log.write_outcome(number, _failed(talk, digest, None, exc))
-        return
-    log.write_native(number, native)
-    _settle(talk, log, Attempt(number, None), course.attempts)
+    async with talk.permit(request, place) as permit:
+        if feedback is not None:
+            talk.package.create_artifact(talk.revision.feedback(talk.stage, feedback.attempt), feedback)
+        digest = log.write_request(request)
+        try:
+            native = await provider.send(request)
+        except ProviderError as exc:
+            permit.over()
+            permit.failed(exc)
+            log.write_outcome(number, _failed(talk, digest, None, exc))
+            return
+        permit.over()
+        log.write_native(number, native)
+        _settle(talk, log, Attempt(number, None), course.attempts, permit)
 
 
 def derive_request(
@@ -185,7 +187,9 @@ def derive_feedback(
     )
 
 
-def _settle(talk: Conversation, log: AttemptLog, attempt: Attempt, before: Sequence[Attempt]) -> Attempt:
+def _settle(
+    talk: Conversation, log: AttemptLog, attempt: Attempt, before: Sequence[Attempt], permit: Permit = UNLIMITED
+) -> Attempt:
     """Decide an attempt that is not decided yet: from its bytes if they arrived, else as unknown."""
     if attempt.outcome is not None:
         return attempt
@@ -199,8 +203,10 @@ def _settle(talk: Conversation, log: AttemptLog, attempt: Attempt, before: Seque
         try:
             reply = talk.provider(talk.course(before).next.place).read(native)
         except ProviderError as exc:
+            permit.failed(exc)
             outcome = _failed(talk, digest, native, exc)
         else:
+            permit.used(reply.usage)
             outcome = _decide(talk, log.write_reply(attempt.number, reply), reply, digest, native)
     log.write_outcome(attempt.number, outcome)
     return Attempt(attempt.number, outcome)

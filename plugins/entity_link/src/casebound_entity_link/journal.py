@@ -194,7 +194,7 @@ class Journal:
             context=link.input.context,
             provider=lambda place: self._provider(engine, place),
             clock=engine.clock,
-            spend=lambda: engine.spend(link.package),
+            permit=lambda request, place: engine.permit(link.package, request, place),
             exhausted=EXHAUSTED,
         )
 
