@@ -12,16 +12,15 @@ from casebound.clock import Clock, format_time
 from casebound.contracts.interpretation import Event
 from casebound.contracts.model_call import ModelRequest
 from casebound.errors import ResearchError, SettingsError
-from casebound.gate import Gate, Stopped
+from casebound.gate import Gate
 from casebound.llm.permit import UNLIMITED, Permit
 from casebound.llm.provider import Provider
+from casebound.llm.tally import Tally
 from casebound.progress import latest_revision
 from casebound.research.catalog import CatalogSource, open_database
 from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.package import Package
 from casebound.store.preview import Preview
-
-__all__ = ["Engine", "Stopped"]
 
 
 @dataclass(slots=True)
@@ -34,6 +33,7 @@ class Engine:
         on_step: called with the package and the name of each step that begins, for progress.
         allow: called with each request before it is frozen; raises where it may not be asked at all.
         gate: of the run; every request goes through it.
+        tally: counts every request that is sent.
     """
 
     bound: Bound
@@ -43,6 +43,7 @@ class Engine:
     on_step: Callable[[Package, str], None] = lambda package, step: None
     allow: Callable[[ModelRequest], None] = lambda request: None
     gate: Gate = field(default_factory=Gate)
+    tally: Tally = field(default_factory=Tally)
     _source: CatalogSource | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
 
@@ -93,9 +94,12 @@ class Engine:
         self.allow(request)
         self.gate.check()
         self.spend(package)
-        if not isinstance(package, Preview):
-            self.gate.enter()
-        yield UNLIMITED
+        if isinstance(package, Preview):
+            yield UNLIMITED
+            return
+        self.gate.enter()
+        with self.tally.counted(UNLIMITED) as permit:
+            yield permit
 
     def block(self, package: Package, stage: str, error: ResearchError) -> None:
         """Record that the case waits for the database, and from when on it may be resumed."""
