@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
 from casebound.store.package import parse_canonical
 from casebound.store.preview import Preview, WouldWrite
+from casebound.workspace.register import Register
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
@@ -67,6 +68,7 @@ class Project:
     _purse: Purse = field(init=False)
     _engine: Engine = field(init=False)
     _pipeline: Pipeline = field(init=False)
+    _register: Register = field(init=False)
 
     def __post_init__(self) -> None:
         self._purse = Purse(self.settings.budget)
@@ -76,6 +78,7 @@ class Project:
             self._engine.allow = self.replay.check
             self._engine.spend = lambda package: None  # nothing is sent, and nothing paid
         self._pipeline = Pipeline(self._engine)
+        self._register = Register(self.workspace, self.settings, self.clock, tuple(self.host.phases), self.notes.append)
 
     @classmethod
     def open(
@@ -148,7 +151,7 @@ class Project:
         self._check_phase(stop_after)
         package = self.workspace.find(case)
         self.workspace.prepare()
-        with exclusive(package):
+        with self._at_work(package):
             progress = derive_progress(package)
             if progress.state == "review":
                 raise SettingsError(
@@ -189,7 +192,7 @@ class Project:
         self._check_phase(stop_after)
         package = self.workspace.find(case)
         self.workspace.prepare()
-        with exclusive(package):
+        with self._at_work(package):
             self._reach_outside(stop_after)
             self._purse.check(package)
             if self._loop.run(begin_revision(self._engine, package)) is None:
@@ -234,7 +237,7 @@ class Project:
                 data, name=path, readers=readers, max_bytes=self.settings.intake.max_bytes, package_id=package_id
             )
             package = self._admit(admission, data)
-            with exclusive(package):
+            with self._at_work(package):
                 self.notes += notes_on_finished(package, self.bound, replays=self.replay is not None)
                 self.notes += notes_on_waiting(package, self.clock.now())
                 return self._advance(package, path, stop_after)
@@ -300,6 +303,11 @@ class Project:
         with suppress(WouldWrite):
             self._loop.run(self._pipeline.advance(Preview(package.root, {path: resumed.to_bytes()}), stop_after))
 
+    @contextmanager
+    def _at_work(self, package: Package) -> Iterator[None]:
+        with exclusive(package), self._register.at_work(package):
+            yield
+
     def _tell_step(self, package: Package, step: str) -> None:
         if not isinstance(package, Preview):
             self.on_step(package, step)
@@ -321,9 +329,10 @@ class Project:
             self._engine.prepare_providers()
 
     def close(self) -> None:
-        """Let go of the database and of the connections of all providers."""
+        """Let go of the database, of the connections of all providers, and of the index."""
         self._loop.run(self._engine.aclose())
         self._loop.close()
+        self._register.close()
 
 
 def _failed(package: Package, result: Result, error: CaseboundError) -> Result:
