@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ from casebound.workspace.register import Register
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
+    from casebound.workspace.index import Counts
 
 Path_ = str | os.PathLike[str]
 _HOW_TO_CALL = "resolve(*paths) takes each path as an argument of its own, Project.resolve a list of them"
@@ -199,6 +200,19 @@ class Project:
                 newest = latest_revision(package)
                 self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
             return self._advance(package, None, stop_after)
+
+    def reindex(self) -> Counts:
+        """Make the index of the workspace again from its packages, and count what it holds.
+
+        Raises:
+            UnavailableError: `INDEX_UNAVAILABLE`; also where a broken file is to be replaced that somebody has open.
+            SettingsError: `INDEX_NOT_OURS`: the settings name a file that was never an index.
+        """
+        from casebound.workspace.reindex import reindex
+
+        self.workspace.prepare()
+        with closing(reindex(self.workspace, self.settings, self.clock, tuple(self.host.phases))) as index:
+            return index.counts()
 
     def show(self, case: str) -> dict[str, Any]:
         """Return a case with who answered, plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
