@@ -70,7 +70,7 @@ class Dispatch:
 
     Attributes:
         tell: called with each case that ended.
-        under_way: how many cases are being worked on here.
+        under_way: the packages that are being worked on here.
         waits_until: when the next pending retry is due, while nothing else is left to do; None: there is work.
     """
 
@@ -80,7 +80,7 @@ class Dispatch:
     index: Index
     task: Task
     tell: Callable[[Ended], None] = lambda ended: None
-    under_way: int = 0
+    under_way: set[str] = field(default_factory=set)
     waits_until: datetime | None = None
     _failure: BaseException | None = None
     _to_release: list[tuple[CaseRow, str | None]] = field(default_factory=list)
@@ -130,7 +130,8 @@ class Dispatch:
                 claimed = await self._ask(
                     self.index.claim, task.owner, run=task.owner, limit=ahead, selection=task.selection
                 )
-                if claimed:
+                # A process that was stopped for long finds its own leases lost, though it still works on the cases.
+                if claimed := [one for one in claimed if one not in self.under_way]:
                     return claimed
                 if not await self._something_comes():
                     break
@@ -170,12 +171,12 @@ class Dispatch:
     # --- one case ---------------------------------------------------------------------------------------------------
 
     async def _work(self, package_id: str) -> None:
-        self.under_way += 1
+        self.under_way.add(package_id)
         try:
             ended = await self._advance(package_id)
             await self._release(ended)
         finally:
-            self.under_way -= 1
+            self.under_way.discard(package_id)
         self._note(ended)
         self._changed.set()
 
@@ -189,10 +190,9 @@ class Dispatch:
             return Ended(await self._row_as_known(package_id), exc)
 
     async def _take_further(self, package: Package) -> Exception | None:
+        """Return what kept the case from going further: `Stopped`, or an error."""
         try:
             await self.pipeline.advance(package, self.task.selection.stop_after)
-        except Stopped:
-            return None  # the case stays as it is, and says itself where that is
         except Exception as exc:  # noqa: BLE001  # whatever is wrong with one case, the others go on
             return exc
         return None
@@ -212,7 +212,7 @@ class Dispatch:
     def _note(self, ended: Ended) -> None:
         """Tell that a case ended, and end the run where that concerns all of them."""
         if ended.of_the_run:
-            self.engine.gate.close(BUDGET)
+            self.engine.gate.close(ended.code or BUDGET)
         elif ended.error is not None and ended.code in _OF_ALL:
             self._end_all(ended.error, ended.code)
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from casebound.errors import CODES, CaseboundError
-from casebound.gate import INTERRUPTED
+from casebound.gate import INTERRUPTED, Stopped
 from casebound.settings import redact_environment
 from casebound.workspace.row import CaseRow
 
@@ -23,7 +23,7 @@ class Ended:
 
     Attributes:
         row: what its files say now.
-        error: what it ended with; None: it went as far as it could, or waits.
+        error: what it ended with, `Stopped` where the run let it go no further; None: it went as far as it could.
     """
 
     row: CaseRow
@@ -31,27 +31,29 @@ class Ended:
 
     @property
     def code(self) -> str | None:
-        """The code of its error, None where there is none."""
+        """Why the run left it as it was, None where it did not."""
         if self.error is None:
             return None
+        if isinstance(self.error, Stopped):
+            return self.error.reason
         return self.error.code if isinstance(self.error, CaseboundError) else BROKEN_CONTRACT
 
     @property
     def message(self) -> str | None:
         """Its error for people, without a secret; None where there is none."""
-        if self.error is None or isinstance(self.error, CaseboundError):
-            return None if self.error is None else str(self.error)
+        if self.error is None or isinstance(self.error, Stopped):
+            return None
+        if isinstance(self.error, CaseboundError):
+            return str(self.error)
         found = redact_environment(f"{type(self.error).__name__}: {self.error}".strip().splitlines()[0])
         return str(CaseboundError(BROKEN_CONTRACT, found=found, hint="report this as a bug, with what --debug shows"))
 
     @property
     def of_the_run(self) -> bool:
-        """Whether its error is none of its own: a budget of the whole run."""
-        return (
-            isinstance(self.error, CaseboundError)
-            and self.error.code == BUDGET
-            and (self.error.pointer or "").startswith("budget.run")
-        )
+        """Whether what ended it is none of its own: the gate, or a budget of the whole run."""
+        if isinstance(self.error, CaseboundError):
+            return self.error.code == BUDGET and (self.error.pointer or "").startswith("budget.run")
+        return isinstance(self.error, Stopped)
 
     @property
     def refused(self) -> bool:
