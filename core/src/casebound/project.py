@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +35,8 @@ from casebound.store.package import parse_canonical
 from casebound.store.preview import Preview, WouldWrite
 from casebound.workspace.admitting import admit_case
 from casebound.workspace.importing import Import, ImportSummary
+from casebound.workspace.index import Index
+from casebound.workspace.row import derive_row
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
@@ -151,12 +153,21 @@ class Project:
 
         Raises:
             SettingsError: what is no path; one package id for several reports.
-            UnavailableError: the workspace cannot be written (`WORKSPACE_WRITE`).
+            UnavailableError: the workspace cannot be written (`WORKSPACE_WRITE`), or its index not be reached
+                (`INDEX_UNAVAILABLE`).
         """
         named = _paths(paths)
         self.workspace.prepare()
-        running = Import(self.workspace, self.host, self.settings.intake.max_bytes, on_report=on_report)
-        return running.run(named, package_id=package_id)
+        index = Index.open(self.workspace, self.settings, self.clock)
+
+        def keep(packages: Sequence[Package]) -> None:
+            index.upsert(derive_row(package, self.host.phases) for package in packages)
+
+        try:
+            running = Import(self.workspace, self.host, self.settings.intake.max_bytes, keep, on_report)
+            return running.run(named, package_id=package_id)
+        finally:
+            index.close()
 
     def resume(self, case: str, *, stop_after: str | None = None) -> Result:
         """Go on with a blocked case, not before its retry time.

@@ -71,7 +71,7 @@ Item = Found | Refused | PassedOver
 
 
 class Stream(io.RawIOBase):
-    """Bytes that are counted as they are read; each buffer is filled, so that a look ahead shows the whole beginning."""
+    """Bytes, counted as they are read; each buffer is filled, so that a look ahead shows all of the beginning."""
 
     def __init__(self, inner: io.RawIOBase, on_bytes: Callable[[int], None]) -> None:
         self._inner = inner

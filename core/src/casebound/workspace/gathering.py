@@ -1,9 +1,9 @@
 """Which files are meant by what somebody named: files, whole folders, standard input.
 
 Rules:
-- Folders are walked in the order of their names, and nothing but the names of the folders at hand is held. In them count
-  the regular files whose ending an installed reader takes; hidden names (`.git`) and links are passed over, so no walk
-  goes round in a circle, and no pipe keeps it waiting.
+- Folders are walked in the order of their names, and no more is held than the names in the folders at hand. What counts
+  in them are regular files whose ending an installed reader takes; hidden names (`.git`) and links are passed over, so
+  no walk goes round in a circle, and no pipe keeps it waiting.
 - The folder of the workspace itself is passed over too: what a walk makes there, it does not meet.
 - What is named itself is taken whatever it is: hidden, a link, a pipe.
 """

@@ -3,15 +3,19 @@
 Rules:
 - A report is refused by itself, with its place, and the next one goes on. What the workspace holds already is known,
   and nothing is written for it; hence an import that was interrupted is finished by repeating it.
-- A case is admitted as soon as its `admission.json` stands, which is written last; a killed import leaves at most one
-  folder without, and repeating completes it.
+- Reports are read one after another; a few are written at once, for most of that is waiting for the disk. What became
+  of them is told in their order.
+- A case is admitted as soon as its `admission.json` stands, which is written last; a killed import leaves at most
+  `WRITERS` folders without, and repeating completes them.
 - New cases are told in batches (`on_batch`), for an index; what a killed import could not tell, the index finds itself.
 - A workspace that cannot be written ends the import: the next report would fare no better.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -25,6 +29,7 @@ from casebound.workspace.collections import Found, Item, PassedOver, Refused, St
 from casebound.workspace.gathering import STANDARD_INPUT, Source, Walk, unreadable
 
 BATCH = 100
+WRITERS = 8
 MOST_SHOWN = 50
 
 
@@ -90,6 +95,15 @@ class ImportSummary:
             self.refused.append(RefusedReport(_showable(report), error.code, _showable(str(error))))
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A report whose turn is over once it is written; `folder` is that of its package, without case."""
+
+    item: Item
+    folder: str | None = None
+    written: Future[tuple[Package, bool]] | None = None
+
+
 @dataclass(slots=True)
 class Import:
     """One import into a workspace.
@@ -111,6 +125,7 @@ class Import:
     on_report: Callable[[Import], None] = lambda running: None
     summary: ImportSummary = field(default_factory=ImportSummary)
     bytes_read: int = 0
+    _begun: deque[_Begun] = field(default_factory=deque)
     _new: list[Package] = field(default_factory=list)
 
     def run(self, paths: Sequence[str], *, package_id: str | None = None) -> ImportSummary:
@@ -121,21 +136,21 @@ class Import:
             package_id: of a single report: a fresh case of it.
 
         Raises:
-            SettingsError: `USAGE`, before anything is written: a package id for more than one report.
+            SettingsError: `USAGE`, before a report is written: a package id for more than one report.
             UnavailableError: `WORKSPACE_WRITE`; what was imported before stays.
             CaseboundError: what `on_batch` raises.
         """
-        items: Iterator[Item] = self._items(paths)
+        items = self._items(paths)
         if package_id is not None:
             first = list(islice(items, 2))
             if len(first) > 1:
                 raise SettingsError("USAGE", found="--package-id for more than one report", expected="one report")
             items = iter(first)
-        for item in items:
-            self._take(item, package_id)
-            if len(self._new) >= BATCH:
-                self._tell()
-            self.on_report(self)
+        with ThreadPoolExecutor(WRITERS) as writers:
+            for item in items:
+                self._begin(item, package_id, writers)
+                self._end(until=WRITERS - 1)
+            self._end(until=0)
         self._tell()
         return self.summary
 
@@ -170,28 +185,48 @@ class Import:
     def _count(self, size: int) -> None:
         self.bytes_read += size
 
-    def _take(self, item: Item, package_id: str | None) -> None:
-        if isinstance(item, PassedOver):
-            self.summary.passed_over += 1
+    def _begin(self, item: Item, package_id: str | None, writers: ThreadPoolExecutor) -> None:
+        if not isinstance(item, Found):
+            self._begun.append(_Begun(item))
             return
         try:
-            if isinstance(item, Refused):
-                raise item.error
-            self._admit(item, package_id)
+            admission, _ = admit_as(item.reader, item.data, name=item.name, package_id=package_id)
         except CaseboundError as exc:
-            if exc.code == "WORKSPACE_WRITE":
-                raise
-            self.summary.refuse(_called(item), _placed(exc, item))
+            self._begun.append(_Begun(Refused(item.name, item.place, exc)))
+            return
+        folder = admission.package_id.lower()
+        while any(begun.folder == folder for begun in self._begun):  # the first of two with one id is the one
+            self._end(until=len(self._begun) - 1)
+        written = writers.submit(admit_case, self.workspace, admission, item.data, self.host, wait=True)
+        self._begun.append(_Begun(item, folder, written))
 
-    def _admit(self, found: Found, package_id: str | None) -> None:
-        admission, _ = admit_as(found.reader, found.data, name=found.name, package_id=package_id)
-        package, is_new = admit_case(self.workspace, admission, found.data, self.host, wait=True)
+    def _end(self, *, until: int) -> None:
+        """Wait for the reports that were begun first, until so many are left."""
+        while len(self._begun) > until:
+            begun = self._begun.popleft()
+            try:
+                self._note(begun)
+            except CaseboundError as exc:
+                if exc.code == "WORKSPACE_WRITE":
+                    raise
+                self.summary.refuse(_called(begun.item), _placed(exc, begun.item))
+            if len(self._new) >= BATCH:
+                self._tell()
+            self.on_report(self)
+
+    def _note(self, begun: _Begun) -> None:
+        if isinstance(begun.item, Refused):
+            raise begun.item.error
+        if isinstance(begun.item, PassedOver) or begun.written is None:
+            self.summary.passed_over += 1
+            return
+        package, is_new = begun.written.result()
         if is_new:
             self.summary.imported += 1
             self._new.append(package)
         else:
             self.summary.known += 1
-        self.summary.lacking_comments += found.missing_comments > 0
+        self.summary.lacking_comments += begun.item.missing_comments > 0
 
     def _tell(self) -> None:
         if self._new:
@@ -199,11 +234,11 @@ class Import:
             self._new.clear()
 
 
-def _called(item: Found | Refused) -> str:
+def _called(item: Item) -> str:
     return f"{item.name}, {item.place}" if item.place else item.name
 
 
-def _placed(error: CaseboundError, item: Found | Refused) -> CaseboundError:
+def _placed(error: CaseboundError, item: Item) -> CaseboundError:
     """Add the file, and the place in it, that only the import knows."""
     if item.place:
         parts = [item.place, error.where or ""]

@@ -69,7 +69,7 @@ def report_of(members: Mapping[str, object]) -> Report:
     )
 
 
-# --- what the readers of other JSON share -------------------------------------------------------------------------------
+# --- what the readers of other JSON share -----------------------------------------------------------------------------
 
 
 def parse_object(text: str) -> dict[str, object]:
@@ -116,7 +116,7 @@ def refuse(pointer: str, found: str, expected: str, hint: str | None = None) -> 
     raise SettingsError("REPORT_SYNTAX", pointer=pointer or "/", found=found, expected=expected, hint=hint)
 
 
-# --- parts --------------------------------------------------------------------------------------------------------------
+# --- parts ------------------------------------------------------------------------------------------------------------
 
 
 def _parse(text: str) -> object:
