@@ -25,14 +25,11 @@ def status_parts(status: Mapping[str, Any]) -> Iterator[Table | str]:
     yield _spent(status)
     yield _rate(status)
     if status["waiting"]:
-        columns = ("waits", "code", "cases", "may go on", "the next one from", "what goes on")
-        yield columns, [_reason(group) for group in status["waiting"]]
-    for name, columns in (
-        ("blocked", ("blocked", "code", "not before")),
-        ("review", ("in review", "code")),
-        ("stopped", ("left as it was", "code")),
-    ):
-        yield from _listed(status, name, columns)
+        reasons = ("waits", "code", "cases", "may go on", "the next one from", "what goes on")
+        yield reasons, [_reason(group) for group in status["waiting"]]
+    yield from _listed(status, "blocked", ("blocked", "code", "not before"))
+    yield from _listed(status, "review", ("in review", "code"))
+    yield from _listed(status, "stopped", ("left as it was", "code"))
     if status["leased"]:
         yield ("worked on by", "process", "cases", "leased until", ""), [_worker(one) for one in status["leased"]]
 

@@ -37,7 +37,7 @@ _C = CASES.c
 _COLUMNS = tuple(each.name for each in fields(CaseRow))
 _ROW = [CASES.c[name] for name in _COLUMNS]
 _FREED = {"lease_owner": None, "lease_until": None}
-_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens")
+_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens", "unreported_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Counts:
         finished: cases with which nothing is left to do.
         leased: cases that somebody works on now.
         calls, unknown_calls: of all cases together, as in `CaseRow`.
-        input_tokens, output_tokens: the same; None where some case does not know.
+        input_tokens, output_tokens: the same; None where some call did not report.
     """
 
     states: Mapping[str, int]
@@ -226,17 +226,16 @@ class Index:
             sums = sa.select(
                 *(sa.func.count(sa.case((condition, 1))) for condition in (_C.finished, leased)),
                 *(sa.cast(sa.func.coalesce(sa.func.sum(_C[name]), 0), sa.BigInteger) for name in _SUMMED),
-                *(sa.func.count() - sa.func.count(_C[name]) for name in ("input_tokens", "output_tokens")),
             )
-            finished, leases, calls, unknown, tokens_in, tokens_out, no_in, no_out = connection.execute(sums).one()
+            finished, leases, calls, unknown, tokens_in, tokens_out, unreported = connection.execute(sums).one()
         return Counts(
             states=states,
             finished=finished,
             leased=leases,
             calls=calls,
             unknown_calls=unknown,
-            input_tokens=None if no_in else tokens_in,
-            output_tokens=None if no_out else tokens_out,
+            input_tokens=None if unreported else tokens_in,
+            output_tokens=None if unreported else tokens_out,
         )
 
     def next_due(self, run: str, selection: Selection) -> str | None:

@@ -105,7 +105,9 @@ def group_reasons(connection: Connection, now: str) -> list[Group]:
         .group_by(_COLUMNS.state, _COLUMNS.code)
         .order_by(_COLUMNS.state, _COLUMNS.code)
     )
-    return [Group(state, code, cases, int(ready), first) for state, code, cases, ready, first in connection.execute(query)]
+    return [
+        Group(state, code, cases, int(ready), first) for state, code, cases, ready, first in connection.execute(query)
+    ]
 
 
 def group_stops(connection: Connection) -> dict[str, int]:
