@@ -1,8 +1,8 @@
 """The database of an index: opened, asked in one transaction a time, and every failure told in our own words.
 
-SQLite is the workspace's own file unless the settings name a URL: write-ahead log, `synchronous=NORMAL` (a power cut may
-cost the newest rows, which the packages give again), and a wait for whoever writes at this moment. A transaction that
-will write takes the write lock at once, so that it never has to give up what it has read.
+SQLite is the workspace's own file unless the settings name a URL: write-ahead log, `synchronous=NORMAL` (a power cut
+may cost the newest rows, which the packages give again), and a wait for whoever writes at this moment. A transaction
+that will write takes the write lock at once, so that it never has to give up what it has read.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options()["casebound_begin"])
+    connection.exec_driver_sql(connection.get_execution_options().get("casebound_begin", "BEGIN"))
 
 
 def _postgresql_engine(url: URL) -> Engine:
