@@ -35,7 +35,7 @@ def prepare(database: Database, workspace: str | None) -> None:
     with database.reading() as connection:
         _refuse_other_file(connection, database)
         missing = not sa.inspect(connection).has_table(META.name)
-        meta = {} if missing else dict(connection.execute(sa.select(META.c.key, META.c.value)).tuples().all())
+        meta = {} if missing else _read_meta(connection)
     if missing and database.path is None:
         meta = _create_tables(database, workspace)
     _check(meta, database, workspace)
@@ -77,7 +77,11 @@ def _create_tables(database: Database, workspace: str | None) -> dict[str, str]:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ONE_AT_A_TIME)))
         if not sa.inspect(connection).has_table(META.name):
             fill(connection, workspace)
-        return dict(connection.execute(sa.select(META.c.key, META.c.value)).tuples().all())
+        return _read_meta(connection)
+
+
+def _read_meta(connection: Connection) -> dict[str, str]:
+    return {key: value for key, value in connection.execute(sa.select(META.c.key, META.c.value))}
 
 
 def _refuse_other_file(connection: Connection, database: Database) -> None:
