@@ -17,19 +17,17 @@ from itertools import islice
 from typing import Any, Self, TypeAlias
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from casebound.clock import Clock, format_time
-from casebound.errors import SettingsError
-from casebound.settings import Settings, index_url
+from casebound.settings import Settings
 from casebound.store import Workspace
 from casebound.workspace.connection import Database
 from casebound.workspace.lease import is_dead
-from casebound.workspace.opening import prepare
-from casebound.workspace.place import index_file, is_used
+from casebound.workspace.opening import open_database
+from casebound.workspace.place import is_used
 from casebound.workspace.row import DERIVED, CaseRow
-from casebound.workspace.schema import CASES
+from casebound.workspace.schema import CASES, META
 from casebound.workspace.selection import Selection
 
 Condition: TypeAlias = sa.ColumnElement[bool]
@@ -77,7 +75,6 @@ class Index:
         self.database = database
         self._clock = clock
         self._lease_s = lease_s
-        self._insert: Any = sqlite.insert if database.path is not None else postgresql.insert
 
     @classmethod
     def open(cls, workspace: Workspace, settings: Settings, clock: Clock) -> Self:
@@ -88,13 +85,7 @@ class Index:
             IntegrityError: `INDEX_BROKEN`, `INDEX_VERSION`, `INDEX_FOREIGN`.
             SettingsError: the URL cannot be used, its driver is not installed.
         """
-        url = index_url(settings)
-        try:
-            database = Database(index_file(workspace) if url is None else url.reveal())
-        except SettingsError as exc:
-            raise exc.placed(str(settings.path), settings.workspace.key) from None
-        prepare(database, None if url is None else str(workspace.root))
-        return cls(database, clock, settings.workspace.lease_s)
+        return cls(open_database(workspace, settings), clock, settings.workspace.lease_s)
 
     @classmethod
     def open_if_used(cls, workspace: Workspace, settings: Settings, clock: Clock) -> Self | None:
@@ -109,7 +100,7 @@ class Index:
         What a row was read as says its `changes`; with 0, as it is derived, it is only added, or put in the place of
         one that shows nothing yet (`new`).
         """
-        insert = self._insert(CASES)
+        insert = self.database.insert(CASES)
         wanted = insert.excluded
         same = _C.changes == wanted.changes - 1
         blank = sa.and_(_C.state == "new", _C.lease_owner.is_(None))
@@ -135,6 +126,41 @@ class Index:
             wanted = wanted.where(_C.state == state)
         with self.database.reading() as connection:
             return [CaseRow(*row) for row in connection.execute(wanted)]
+
+    def idle(self, *, states: Sequence[str] | None = None, after: str = "") -> list[CaseRow]:
+        """Return rows of cases that nobody works on, in pages as `rows` does.
+
+        Args:
+            states: only rows in one of them, and those whose lease was lost; None: all.
+            after: the package id behind which the page begins.
+        """
+        with self.database.reading() as connection:
+            lost = sa.and_(_C.lease_owner.is_not(None), self._free(connection))
+            asked = sa.true() if states is None else _C.state.in_(states)
+            free = sa.and_(_C.lease_owner.is_(None), asked)
+            wanted = sa.select(*_ROW).where(_C.package_id > after, sa.or_(free, lost))
+            return [CaseRow(*row) for row in connection.execute(wanted.order_by(_C.package_id).limit(BATCH))]
+
+    def remove(self, rows: Iterable[CaseRow]) -> None:
+        """Remove rows that nobody has changed since they were read."""
+        gone = sa.delete(CASES).where(_C.package_id == sa.bindparam("id"), _C.changes == sa.bindparam("seen"))
+        for batch in _batches(rows):
+            with self.database.writing() as connection:
+                connection.execute(gone, [{"id": row.package_id, "seen": row.changes} for row in batch])
+
+    def phases(self) -> tuple[str, ...]:
+        """Return the phases of plugins that `finished` took into account when the rows were last gone through."""
+        with self.database.reading() as connection:
+            found = connection.scalar(sa.select(META.c.value).where(META.c.key == "phases"))
+        return tuple((found or "").split())
+
+    def note_phases(self, phases: Iterable[str]) -> None:
+        """Keep what `phases` returns."""
+        insert = self.database.insert(META).values(key="phases", value=" ".join(phases))
+        with self.database.writing() as connection:
+            connection.execute(
+                insert.on_conflict_do_update(index_elements=[META.c.key], set_={"value": insert.excluded.value})
+            )
 
     # --- leases -----------------------------------------------------------------------------------------------------
 
@@ -167,7 +193,7 @@ class Index:
         mine = {**self._lease(owner), "last_run": None, "stopped": None}
         with self.database.writing() as connection:
             free = sa.or_(_C.lease_owner.is_(None), self._free(connection))
-            insert = self._insert(CASES).values(values).returning(_C.package_id)
+            insert = self.database.insert(CASES).values(values).returning(_C.package_id)
             held = insert.on_conflict_do_update(index_elements=[_C.package_id], set_=mine, where=free)
             return connection.execute(held).first() is not None
 
@@ -193,7 +219,7 @@ class Index:
         done = [
             _values(row, stopped=code, changes=1) for row, code in sorted(rows, key=lambda pair: pair[0].package_id)
         ]
-        insert = self._insert(CASES)
+        insert = self.database.insert(CASES)
         values = {name: insert.excluded[name] for name in (*DERIVED, "stopped")}
         released = insert.on_conflict_do_update(
             index_elements=[_C.package_id],
