@@ -95,7 +95,7 @@ def test_what_waits_is_told_by_code_with_how_many_may_go_on_and_from_when_the_ne
         ("blocked", "LLM_AUTH", 1, 1, None),
         ("blocked", "RESEARCH_UNAVAILABLE", 3, 1, at(clock, 30)),
         ("retry_pending", "LLM_TIMEOUT", 1, 0, at(clock, 5)),
-        ("review", "INTERPRETATION_INVALID_RESPONSES", 1, 1, None),
+        ("review", "INTERPRETATION_INVALID_RESPONSES", 1, 0, None),
     ]
     assert [case["package"] for case in found["blocked"]] == ["b4", "b3", "b2", "b1"]  # as their times come
     assert found["review"] == [

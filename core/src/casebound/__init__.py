@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, record, rehearse, resolve, resume, revise, show, verify
+    from casebound.api import explain, record, rehearse, resolve, resume, revise, show, status, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
 
@@ -23,6 +23,7 @@ _HOMES = {
     "resume": "casebound.api",
     "revise": "casebound.api",
     "show": "casebound.api",
+    "status": "casebound.api",
     "verify": "casebound.api",
 }
 
@@ -37,6 +38,7 @@ __all__ = [
     "resume",
     "revise",
     "show",
+    "status",
     "verify",
 ]
 

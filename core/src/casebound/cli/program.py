@@ -31,6 +31,7 @@ HOMES: dict[str, str] = {
     "protocols": "casebound.cli.plugins",
     "catalogs": "casebound.cli.catalogs",
     "resolve": "casebound.cli.cases",
+    "status": "casebound.cli.status",
     "show": "casebound.cli.cases",
     "resume": "casebound.cli.cases",
     "revise": "casebound.cli.cases",

@@ -22,16 +22,23 @@ def status_parts(status: Mapping[str, Any]) -> Iterator[Table | str]:
     """
     if status["states"]:
         yield ("state", "cases"), [[state, str(count)] for state, count in status["states"].items()]
+    if status["index"]["error"]:
+        yield _behind(status["index"])
     yield _spent(status)
     yield _rate(status)
     if status["waiting"]:
-        reasons = ("waits", "code", "cases", "may go on", "the next one from", "what goes on")
+        reasons = ("waits", "code", "cases", "may go on", "next from", "what goes on")
         yield reasons, [_reason(group) for group in status["waiting"]]
     yield from _listed(status, "blocked", ("blocked", "code", "not before"))
     yield from _listed(status, "review", ("in review", "code"))
     yield from _listed(status, "stopped", ("left as it was", "code"))
     if status["leased"]:
         yield ("worked on by", "process", "cases", "leased until", ""), [_worker(one) for one in status["leased"]]
+
+
+def _behind(index: Mapping[str, Any]) -> str:
+    unknown = _counted(index["unknown_cases"], "case")
+    return f"the index could not be brought up to date, and does not know {unknown}: {index['error']}"
 
 
 def _spent(status: Mapping[str, Any]) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from casebound.clock import Clock, format_time
+from casebound.errors import SettingsError, UnavailableError
+from casebound.settings import Settings
+from casebound.store import Workspace
 from casebound.workspace import totals
 from casebound.workspace.index import Index
 from casebound.workspace.lease import is_dead, process_of
+from casebound.workspace.reindex import reconcile
 from casebound.workspace.totals import Group, Spent, Waiting
 
 MOST_LISTED = 50
@@ -48,6 +52,8 @@ class Status:
         blocked, review: the first of them.
         stops: how many cases the last run left as they were, by code; `stopped` are the first of them.
         workers: who has leased cases.
+        unknown_cases: packages that the index does not know, because it could not be brought up to date.
+        error: why not, None where it is.
     """
 
     at: str
@@ -60,6 +66,8 @@ class Status:
     stops: dict[str, int]
     stopped: Sequence[Waiting]
     workers: Sequence[Worker]
+    unknown_cases: int = 0
+    error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the documented keys."""
@@ -90,7 +98,39 @@ class Status:
             "stopped": [_told(case) for case in self.stopped],
             "stopped_total": sum(self.stops.values()),
             "leased": [asdict(worker) for worker in self.workers],
+            "index": {"unknown_cases": self.unknown_cases, "error": self.error},
         }
+
+
+def take_status(workspace: Workspace, settings: Settings, clock: Clock, phases: Sequence[str]) -> Status:
+    """Return how a workspace stands, after its index was brought up to date, where that can be.
+
+    Args:
+        workspace: which may be one that nobody can write, as long as it has an index.
+        settings: that may name the index.
+        clock: as of `read_status`.
+        phases: the names of what plugins put behind the interpretation.
+
+    Raises:
+        SettingsError: there is no workspace (`USAGE`).
+        UnavailableError: `INDEX_UNAVAILABLE`.
+    """
+    if not workspace.cases.is_dir():
+        expected = "the folder of a workspace; `casebound import` makes one"
+        raise SettingsError(
+            "USAGE", pointer="--workspace", path=str(workspace.root), found="no cases", expected=expected
+        )
+    index = Index.open(workspace, settings, clock)
+    try:
+        try:
+            reconcile(index, workspace, phases)
+        except UnavailableError as exc:
+            status = read_status(index, clock, settings.workspace.lease_s)
+            unknown = max(0, len(workspace.package_ids()) - status.spent.cases)
+            return replace(status, unknown_cases=unknown, error=str(exc))
+        return read_status(index, clock, settings.workspace.lease_s)
+    finally:
+        index.close()
 
 
 def read_status(index: Index, clock: Clock, lease_s: int) -> Status:

@@ -40,7 +40,7 @@ class Group:
     """Cases that are in one state for one reason.
 
     Attributes:
-        due: how many of them may go on now, as far as time is concerned.
+        due: how many of them waited for a time that has come.
         earliest: the earliest `retry_at` of those that may not, None where there is none.
     """
 
@@ -92,7 +92,7 @@ def sum_spent(connection: Connection, *, since: str | None = None, until: str | 
 
 def group_reasons(connection: Connection, now: str) -> list[Group]:
     """Return the cases that have a code, by state and code."""
-    due = sa.or_(_COLUMNS.retry_at.is_(None), _COLUMNS.retry_at <= now)
+    due = _COLUMNS.retry_at <= now
     query = (
         sa.select(
             _COLUMNS.state,
