@@ -37,6 +37,7 @@ HOMES: dict[str, str] = {
     "revise": "casebound.cli.cases",
     "explain": "casebound.cli.cases",
     "verify": "casebound.cli.cases",
+    "reindex": "casebound.cli.workspace",
     "record": "casebound.cli.replies",
     "rehearse": "casebound.cli.replies",
     "bench": "casebound.cli.bench",

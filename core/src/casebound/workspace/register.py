@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from casebound.clock import Clock
 from casebound.errors import CaseboundError, UnavailableError
@@ -23,6 +23,7 @@ from casebound.workspace.row import derive_row
 if TYPE_CHECKING:
     from casebound.workspace.index import Index
 
+T = TypeVar("T")
 _RENEWALS_A_LEASE = 3
 
 
@@ -41,8 +42,9 @@ class Register:
     clock: Clock
     phases: tuple[str, ...]
     tell: Callable[[str], None]
-    _index: Index | None = None
     _owner: str = field(default_factory=new_owner)
+    _index: Index | None = None
+    _failed: bool = False
 
     @contextmanager
     def at_work(self, package: Package) -> Iterator[None]:
@@ -51,9 +53,51 @@ class Register:
         Raises:
             UnavailableError: a run has leased the case (`CASE_BUSY`).
         """
-        held = self._hold(package)
-        try:
-            with self._renewed() if held else nullcontext():
+        with self._leased(package):
+            try:
                 yield
+            finally:
+                self._tell_index(lambda index: index.release(self._owner, derive_row(package, self.phases)))
+
+    def close(self) -> None:
+        """Let go of the index."""
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+    @contextmanager
+    def _leased(self, package: Package) -> Iterator[None]:
+        held = self._tell_index(lambda index: index.hold(self._owner, derive_row(package, self.phases)))
+        if held is False:
+            raise UnavailableError("CASE_BUSY", path=str(package.root), found="a run that has leased it")
+        over = threading.Event()
+        thread = threading.Thread(target=self._renew_until, args=(over,), daemon=True)
+        if held:
+            thread.start()
+        try:
+            yield
         finally:
-            self._write(package)
+            over.set()
+            if held:
+                thread.join()
+
+    def _renew_until(self, over: threading.Event) -> None:
+        while not over.wait(self.settings.workspace.lease_s / _RENEWALS_A_LEASE):
+            self._tell_index(lambda index: index.renew(self._owner))
+
+    def _tell_index(self, what: Callable[[Index], T]) -> T | None:
+        """Return what an index answers; None where there is none, or it fails, which it does once."""
+        try:
+            index = None if self._failed else self._open()
+            return None if index is None else what(index)
+        except CaseboundError as exc:
+            self._failed = True
+            self.tell(str(exc))
+            return None
+
+    def _open(self) -> Index | None:
+        if self._index is None and is_used(self.workspace, self.settings):
+            from casebound.workspace.index import Index  # only now: it brings SQLAlchemy
+
+            self._index = Index.open(self.workspace, self.settings, self.clock)
+        return self._index
