@@ -38,7 +38,7 @@ _COLUMNS = tuple(each.name for each in fields(CaseRow))
 _ROW = [CASES.c[name] for name in _COLUMNS]
 _CHANGED = {"changes": CASES.c.changes + 1}
 _FREED = {"lease_owner": None, "lease_until": None, **_CHANGED}
-_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens")
+_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens", "unreported_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,7 @@ class Counts:
         states: how many cases stand in each state that occurs.
         finished: cases with which nothing is left to do.
         leased: cases that somebody works on now.
-        calls, unknown_calls: of all cases together, as in `CaseRow`.
-        input_tokens, output_tokens: the same; None where some case does not know.
+        calls and what follows: of all cases together, as in `CaseRow`.
     """
 
     states: Mapping[str, int]
@@ -58,8 +57,9 @@ class Counts:
     leased: int
     calls: int
     unknown_calls: int
-    input_tokens: int | None
-    output_tokens: int | None
+    input_tokens: int
+    output_tokens: int
+    unreported_calls: int
 
 
 class Index:
@@ -313,9 +313,7 @@ def _values(row: CaseRow, **others: object) -> dict[str, object]:
 
 
 def _sum(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """Return the sum of a column, null where one of its values is."""
-    known = sa.cast(sa.func.coalesce(sa.func.sum(column), 0), sa.BigInteger)
-    return sa.case((sa.func.count() == sa.func.count(column), known))
+    return sa.cast(sa.func.coalesce(sa.func.sum(column), 0), sa.BigInteger)
 
 
 def _batches(rows: Iterable[CaseRow]) -> Iterator[list[CaseRow]]:
