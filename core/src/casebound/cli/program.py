@@ -95,7 +95,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line; return its exit status. Nothing but a request to end the process is raised."""
     debug = "--debug" in arguments
     try:
-        status = program.main(list(arguments), prog_name="casebound", standalone_mode=False)
+        status = program.main(list(arguments), prog_name="casebound", standalone_mode=False, obj=debug)
         sys.stdout.flush()
     except click.ClickException as exc:
         exc.show(sys.stderr)
