@@ -18,6 +18,7 @@ CORE_COMMANDS: dict[str, str] = {
     "revise": "Interpret a case anew under the settings at hand.",
     "explain": "Explain each claim down to the text and the row.",
     "verify": "Check that finished packages still hold.",
+    "reindex": "Make the index of the workspace again from its cases.",
     "record": "Write the recorded replies of a package into one file.",
     "rehearse": "Judge recorded replies by the rules of another version.",
     "bench": "Prepare and check frozen benchmarks of a prompt.",

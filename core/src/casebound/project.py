@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -35,9 +35,11 @@ from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
 from casebound.store.package import parse_canonical
 from casebound.store.preview import Preview, WouldWrite
+from casebound.workspace.register import Register
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
+    from casebound.workspace.index import Counts
     from casebound.workspace.runner import RunJobs
 
 T = TypeVar("T")
@@ -69,6 +71,7 @@ class Project:
     _purse: Purse = field(init=False)
     _engine: Engine = field(init=False)
     _pipeline: Pipeline = field(init=False)
+    _register: Register = field(init=False)
 
     def __post_init__(self) -> None:
         self._purse = Purse(self.settings.budget)
@@ -78,6 +81,7 @@ class Project:
             self._engine.allow = self.replay.check
             self._engine.spend = lambda package: None  # nothing is sent, and nothing paid
         self._pipeline = Pipeline(self._engine)
+        self._register = Register(self.workspace, self.settings, self.clock, tuple(self.host.phases), self.notes.append)
 
     @classmethod
     def open(
@@ -150,7 +154,7 @@ class Project:
         self._check_phase(stop_after)
         package = self.workspace.find(case)
         self.workspace.prepare()
-        with exclusive(package):
+        with self._at_work(package):
             progress = derive_progress(package)
             if progress.state == "review":
                 raise SettingsError(
@@ -191,13 +195,26 @@ class Project:
         self._check_phase(stop_after)
         package = self.workspace.find(case)
         self.workspace.prepare()
-        with exclusive(package):
+        with self._at_work(package):
             self._reach_outside(stop_after)
             self._purse.check(package)
             if self._loop.run(begin_revision(self._engine, package)) is None:
                 newest = latest_revision(package)
                 self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
             return self._advance(package, None, stop_after)
+
+    def reindex(self) -> Counts:
+        """Make the index of the workspace again from its packages, and count what it holds.
+
+        Raises:
+            UnavailableError: `INDEX_UNAVAILABLE`; also where a broken file is to be replaced that somebody has open.
+            SettingsError: `INDEX_NOT_OURS`: the settings name a file that was never an index.
+        """
+        from casebound.workspace.reindex import reindex
+
+        self.workspace.prepare()
+        with closing(reindex(self.workspace, self.settings, self.clock, tuple(self.host.phases))) as index:
+            return index.counts()
 
     def show(self, case: str) -> dict[str, Any]:
         """Return a case with who answered, plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
@@ -272,7 +289,7 @@ class Project:
                 data, name=path, readers=readers, max_bytes=self.settings.intake.max_bytes, package_id=package_id
             )
             package = self._admit(admission, data)
-            with exclusive(package):
+            with self._at_work(package):
                 self.notes += notes_on_finished(package, self.bound, replays=self.replay is not None)
                 self.notes += notes_on_waiting(package, self.clock.now())
                 return self._advance(package, path, stop_after)
@@ -338,6 +355,11 @@ class Project:
         with suppress(WouldWrite):
             self._loop.run(self._pipeline.advance(Preview(package.root, {path: resumed.to_bytes()}), stop_after))
 
+    @contextmanager
+    def _at_work(self, package: Package) -> Iterator[None]:
+        with exclusive(package), self._register.at_work(package):
+            yield
+
     def _tell_step(self, package: Package, step: str) -> None:
         if not isinstance(package, Preview):
             self.on_step(package, step)
@@ -359,9 +381,10 @@ class Project:
             self._engine.prepare_providers()
 
     def close(self) -> None:
-        """Let go of the database and of the connections of all providers."""
+        """Let go of the database, of the connections of all providers, and of the index."""
         self._loop.run(self._engine.aclose())
         self._loop.close()
+        self._register.close()
 
 
 def _failed(package: Package, result: Result, error: CaseboundError) -> Result:

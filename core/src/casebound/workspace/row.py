@@ -13,7 +13,7 @@ from casebound.canonical import MAX_SAFE_INTEGER
 from casebound.clock import format_time
 from casebound.contracts.case import Admission
 from casebound.contracts.model_call import Usage
-from casebound.errors import IntegrityError
+from casebound.errors import IntegrityError, SettingsError
 from casebound.llm.attempts import AttemptLog
 from casebound.progress import State, begun_revisions, derive_progress, latest_revision
 from casebound.specs import CORE_STAGES
@@ -83,14 +83,14 @@ def derive_row(package: Package, phases: Iterable[str] = ()) -> CaseRow:
         package: whose folder is there; nothing in it needs to be.
         phases: the names of what plugins put behind the interpretation.
 
-    Raises:
-        SettingsError: `PACKAGE_UNREADABLE`, `WORKSPACE_LINK`. Files that do not hold make a row that is `broken`.
+    Returns:
+        The row; one that is `broken` where files do not hold or cannot be read.
     """
     package_id = package.root.name
     try:
         with package.keep_open():
             return _derive(package, package_id, tuple(phases))
-    except IntegrityError as exc:
+    except (IntegrityError, SettingsError) as exc:
         return CaseRow(package_id, state="broken", code=exc.code, input_tokens=None, output_tokens=None)
 
 

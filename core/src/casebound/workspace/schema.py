@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 VERSION = "1"
 APPLICATION_ID = 0x63736264  # marks an SQLite file as ours: `csbd`
@@ -43,3 +44,10 @@ CASES = sa.Table(
 _OPEN, _LEASED = CASES.c.finished.is_(sa.false()), CASES.c.lease_owner.is_not(None)
 sa.Index("casebound_case_open", CASES.c.position, sqlite_where=_OPEN, postgresql_where=_OPEN)
 sa.Index("casebound_case_leased", CASES.c.lease_owner, sqlite_where=_LEASED, postgresql_where=_LEASED)
+
+
+def fill(connection: Connection, belongs_to: str | None) -> None:
+    """Make the tables of an index without rows, for the workspace `belongs_to`; None: its place says which."""
+    METADATA.create_all(connection)
+    meta = {"version": VERSION} | ({} if belongs_to is None else {"workspace": belongs_to})
+    connection.execute(sa.insert(META), [{"key": key, "value": value} for key, value in meta.items()])
