@@ -14,6 +14,7 @@ CORE_COMMANDS: dict[str, str] = {
     "resolve": "Resolve the entities of reports: the whole job.",
     "status": "Tell how all cases of the workspace stand.",
     "show": "Show a case: plan, candidates, assessment, interpretation.",
+    "run": "Take all cases of the workspace further, many at once.",
     "resume": "Let a blocked case go on, or all that are due.",
     "revise": "Interpret a case anew under the settings at hand.",
     "explain": "Explain each claim down to the text and the row.",

@@ -33,6 +33,7 @@ HOMES: dict[str, str] = {
     "resolve": "casebound.cli.cases",
     "status": "casebound.cli.status",
     "show": "casebound.cli.cases",
+    "run": "casebound.cli.workspace",
     "resume": "casebound.cli.cases",
     "revise": "casebound.cli.cases",
     "explain": "casebound.cli.cases",

@@ -178,9 +178,9 @@ class Index:
         """
         with self.database.writing() as connection:
             free = self._free(connection)
-            found = self._pick(connection, [free, _C.lease_owner.is_not(None), *_asked(selection)], limit)
+            found = self._pick(connection, [free, _C.lease_owner.is_not(None), *asked_for(selection)], limit)
             if len(found) < limit:
-                due = [_C.lease_owner.is_(None), *_asked(selection), *self._due(run, selection)]
+                due = [_C.lease_owner.is_(None), *asked_for(selection), *self._due(run, selection)]
                 found += self._pick(connection, due, limit - len(found))
             if found:
                 mine = {**self._lease(owner), "last_run": run}
@@ -230,6 +230,11 @@ class Index:
             with self.database.writing() as connection:
                 connection.execute(released, done)
 
+    def held(self, owner: str) -> list[str]:
+        """Return the packages that `owner` leases."""
+        with self.database.reading() as connection:
+            return list(connection.scalars(sa.select(_C.package_id).where(_C.lease_owner == owner)))
+
     # --- sums -------------------------------------------------------------------------------------------------------
 
     def counts(self) -> Counts:
@@ -249,7 +254,7 @@ class Index:
     def next_due(self, run: str, selection: Selection) -> str | None:
         """Return when the next case comes due that this run may claim later, None where none will."""
         fresh = sa.or_(_C.last_run.is_(None), _C.last_run != run, _C.stopped.is_(None))
-        waiting = [_C.state == "retry_pending", _C.finished.is_(sa.false()), fresh, *_asked(selection)]
+        waiting = [_C.state == "retry_pending", _C.finished.is_(sa.false()), fresh, *asked_for(selection)]
         if not selection.retries:
             return None
         with self.database.reading() as connection:
@@ -293,7 +298,8 @@ class Index:
         return format_time(self._clock.now() + timedelta(seconds=self._lease_s))
 
 
-def _asked(selection: Selection) -> list[Condition]:
+def asked_for(selection: Selection) -> list[Condition]:
+    """Return the conditions that a case is one of those selected."""
     named = [
         column.in_(ids)
         for column, ids in ((_C.case_id, selection.case_ids), (_C.package_id, selection.package_ids))

@@ -68,7 +68,7 @@ def _named(url: str, belongs_to: str) -> Database:
 
 def _check(database: Database) -> None:
     with database.reading() as connection:
-        meta = {key: value for key, value in connection.execute(sa.select(META.c.key, META.c.value))}
+        meta = {row.key: row.value for row in connection.execute(sa.select(META))}
     version, workspace = meta.get("version"), meta.get("workspace")
     if version is None:
         raise IntegrityError("INDEX_BROKEN", where=database.place, found="no word about its version")
