@@ -22,8 +22,8 @@ from casebound.workspace.index import Index
 from casebound.workspace.lease import new_owner
 from casebound.workspace.local import run as run_here
 from casebound.workspace.outcome import Ended, Outcomes, RunSummary
+from casebound.workspace.reindex import reconcile
 from casebound.workspace.resuming import DueResumption
-from casebound.workspace.row import derive_row
 from casebound.workspace.selection import Selection
 
 MOST_JOBS = 4096
@@ -214,12 +214,6 @@ class Run:
         }
         given = [part for name, value in named.items() if value is not None for part in (name, str(value))]
         return (sys.executable, "-P", "-m", "casebound", "run", *given, "--format", "json", "--package-id")
-
-
-def reconcile(index: Index, workspace: Workspace, phases: tuple[str, ...]) -> None:
-    """Add the cases that the index does not know."""
-    unknown = (name for name in workspace.package_ids() if index.get(name) is None)
-    index.upsert(derive_row(workspace.package(name), phases) for name in unknown)
 
 
 def _is_of(workspace: Workspace, package_id: str, case_id: str | None) -> bool:

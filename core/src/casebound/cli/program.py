@@ -31,9 +31,9 @@ HOMES: dict[str, str] = {
     "protocols": "casebound.cli.plugins",
     "catalogs": "casebound.cli.catalogs",
     "resolve": "casebound.cli.cases",
-    "status": "casebound.cli.status",
+    "status": "casebound.cli.workspace",
     "show": "casebound.cli.cases",
-    "run": "casebound.cli.workspace",
+    "run": "casebound.cli.run",
     "resume": "casebound.cli.cases",
     "revise": "casebound.cli.cases",
     "explain": "casebound.cli.cases",
@@ -97,7 +97,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line; return its exit status. Nothing but a request to end the process is raised."""
     debug = "--debug" in arguments
     try:
-        status = program.main(list(arguments), prog_name="casebound", standalone_mode=False)
+        status = program.main(list(arguments), prog_name="casebound", standalone_mode=False, obj=debug)
         sys.stdout.flush()
     except click.ClickException as exc:
         exc.show(sys.stderr)

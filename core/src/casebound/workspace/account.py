@@ -42,7 +42,7 @@ def take_account(index: Index, run: str, selection: Selection) -> Account:
     first = sa.select(sa.func.min(_C.retry_at)).where(*asked, waits)
     with index.database.reading() as connection:
         return Account(
-            {state: count for state, count in connection.execute(states)},
+            {state: number for state, number in connection.execute(states)},
             connection.scalar(had) or 0,
             connection.scalar(left) or 0,
             connection.scalar(first),
