@@ -33,7 +33,7 @@ HOMES: dict[str, str] = {
     "resolve": "casebound.cli.cases",
     "import": "casebound.cli.importing:import_reports",
     "run": "casebound.cli.run",
-    "status": "casebound.cli.status",
+    "status": "casebound.cli.workspace",
     "show": "casebound.cli.cases",
     "resume": "casebound.cli.cases",
     "revise": "casebound.cli.cases",
