@@ -38,7 +38,7 @@ _COLUMNS = tuple(each.name for each in fields(CaseRow))
 _ROW = [CASES.c[name] for name in _COLUMNS]
 _CHANGED = {"changes": CASES.c.changes + 1}
 _FREED = {"lease_owner": None, "lease_until": None, **_CHANGED}
-_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens")
+_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens", "unreported_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,7 @@ class Counts:
         states: how many cases stand in each state that occurs.
         finished: cases with which nothing is left to do.
         leased: cases that somebody works on now.
-        calls, unknown_calls: of all cases together, as in `CaseRow`.
-        input_tokens, output_tokens: the same; None where some case does not know.
+        calls and what follows: of all cases together, as in `CaseRow`.
     """
 
     states: Mapping[str, int]
@@ -58,8 +57,9 @@ class Counts:
     leased: int
     calls: int
     unknown_calls: int
-    input_tokens: int | None
-    output_tokens: int | None
+    input_tokens: int
+    output_tokens: int
+    unreported_calls: int
 
 
 class Index:
@@ -178,9 +178,9 @@ class Index:
         """
         with self.database.writing() as connection:
             free = self._free(connection)
-            found = self._pick(connection, [free, _C.lease_owner.is_not(None), *_asked(selection)], limit)
+            found = self._pick(connection, [free, _C.lease_owner.is_not(None), *asked_for(selection)], limit)
             if len(found) < limit:
-                due = [_C.lease_owner.is_(None), *_asked(selection), *self._due(run, selection)]
+                due = [_C.lease_owner.is_(None), *asked_for(selection), *self._due(run, selection)]
                 found += self._pick(connection, due, limit - len(found))
             if found:
                 mine = {**self._lease(owner), "last_run": run}
@@ -230,6 +230,11 @@ class Index:
             with self.database.writing() as connection:
                 connection.execute(released, done)
 
+    def held(self, owner: str) -> list[str]:
+        """Return the packages that `owner` leases."""
+        with self.database.reading() as connection:
+            return list(connection.scalars(sa.select(_C.package_id).where(_C.lease_owner == owner)))
+
     # --- sums -------------------------------------------------------------------------------------------------------
 
     def counts(self) -> Counts:
@@ -249,7 +254,7 @@ class Index:
     def next_due(self, run: str, selection: Selection) -> str | None:
         """Return when the next case comes due that this run may claim later, None where none will."""
         fresh = sa.or_(_C.last_run.is_(None), _C.last_run != run, _C.stopped.is_(None))
-        waiting = [_C.state == "retry_pending", _C.finished.is_(sa.false()), fresh, *_asked(selection)]
+        waiting = [_C.state == "retry_pending", _C.finished.is_(sa.false()), fresh, *asked_for(selection)]
         if not selection.retries:
             return None
         with self.database.reading() as connection:
@@ -293,7 +298,8 @@ class Index:
         return format_time(self._clock.now() + timedelta(seconds=self._lease_s))
 
 
-def _asked(selection: Selection) -> list[Condition]:
+def asked_for(selection: Selection) -> list[Condition]:
+    """Return the conditions that a case is one of those selected."""
     named = [
         column.in_(ids)
         for column, ids in ((_C.case_id, selection.case_ids), (_C.package_id, selection.package_ids))
@@ -307,9 +313,7 @@ def _values(row: CaseRow, **others: object) -> dict[str, object]:
 
 
 def _sum(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """Return the sum of a column, null where one of its values is."""
-    known = sa.cast(sa.func.coalesce(sa.func.sum(column), 0), sa.BigInteger)
-    return sa.case((sa.func.count() == sa.func.count(column), known))
+    return sa.cast(sa.func.coalesce(sa.func.sum(column), 0), sa.BigInteger)
 
 
 def _batches(rows: Iterable[CaseRow]) -> Iterator[list[CaseRow]]:
