@@ -155,7 +155,7 @@ class Limiter:
 
     def correct(self, turn: Turn, tokens: int) -> None:
         """The call of `turn` took so many tokens, whatever was thought before."""
-        if self.counts_tokens and turn.begun > self._clock.monotonic() - WINDOW_S:
+        if self.counts_tokens and turn.begun + WINDOW_S > self._clock.monotonic():
             self._tokens += tokens - turn.tokens
             turn.tokens = tokens
             self._serve()
@@ -233,13 +233,13 @@ class Limiter:
 
     def _requests_delay_s(self, now: float) -> float:
         most, begun = self._limits.requests_per_minute, self._requests
-        while begun and begun[0] <= now - WINDOW_S:
+        while begun and begun[0] + WINDOW_S <= now:
             begun.popleft()
         return begun[0] + WINDOW_S - now if most and len(begun) >= most else 0.0
 
     def _tokens_delay_s(self, turn: Turn, now: float) -> float:
         most, turns = self._limits.tokens_per_minute, self._turns
-        while turns and turns[0].begun <= now - WINDOW_S:
+        while turns and turns[0].begun + WINDOW_S <= now:
             self._tokens -= turns.popleft().tokens
         if not most:
             return 0.0
