@@ -176,7 +176,7 @@ def test_while_one_works_the_loop_serves_others() -> None:
 
     async def both() -> list[bool]:
         threads = Threads()
-        return await asyncio.gather(threads.do(one()), threads.do(other()))
+        return list(await asyncio.gather(threads.do(one()), threads.do(other())))
 
     assert asyncio.run(both()) == [True, True]
 
