@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from casebound import __version__
 from casebound.binding import Bound, bind
 from casebound.budget import Purse
-from casebound.clock import Clock, SystemClock, format_time
-from casebound.contracts.case import Admission
-from casebound.contracts.interpretation import Distribution, Event, PackageIdentity
+from casebound.clock import Clock, SystemClock
 from casebound.engine import Engine
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
-from casebound.intake.admission import admit, check_duplicate, read_report
+from casebound.intake.admission import admit, read_report
 from casebound.llm.provider import Provider
 from casebound.llm.replay import ReplayProvider
 from casebound.loop import Loop
 from casebound.notes import notes_on_finished, notes_on_waiting
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
-from casebound.progress import derive_progress, latest_revision
+from casebound.prices import Prices
+from casebound.progress import Progress, latest_revision
 from casebound.recording import open_replay
 from casebound.result import Result, contradictions_told, derive_result, told_of_case
 from casebound.revision import begin_revision
 from casebound.settings import Settings, database_url, load_settings
-from casebound.store import Package, Workspace, layout
-from casebound.store.events import EventLog
+from casebound.store import Package, Workspace
 from casebound.store.lock import exclusive
 from casebound.store.package import parse_canonical
-from casebound.store.preview import Preview, WouldWrite
+from casebound.store.preview import Preview
+from casebound.workspace.admitting import admit_case
 from casebound.workspace.register import Register
+from casebound.workspace.resuming import check_resumable, resume
+from casebound.workspace.row import derive_row
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
+    from casebound.workspace.importing import Import, ImportSummary
     from casebound.workspace.index import Counts
     from casebound.workspace.runner import RunJobs
 
@@ -68,18 +69,18 @@ class Project:
     notes: list[str] = field(default_factory=list)
     replay: ReplayProvider | None = None
     _loop: Loop = field(default_factory=Loop)
-    _purse: Purse = field(init=False)
+    _purse: Purse | None = field(init=False)
     _engine: Engine = field(init=False)
     _pipeline: Pipeline = field(init=False)
     _register: Register = field(init=False)
 
     def __post_init__(self) -> None:
-        self._purse = Purse(self.settings.budget)
-        self._engine = Engine(self.bound, self.clock, self._purse.spend, self.providers, self._tell_step)
+        # What is replayed is not sent: nothing is waited for, and nothing paid.
+        self._purse = Purse(self.settings.budget, Prices(self.bound)) if self.replay is None else None
+        self._engine = Engine(self.bound, self.clock, self._purse, self.providers, self._tell_step)
         if self.replay is not None:
             self.providers.update(dict.fromkeys(self.bound.stages, self.replay))
             self._engine.allow = self.replay.check
-            self._engine.spend = lambda package: None  # nothing is sent, and nothing paid
         self._pipeline = Pipeline(self._engine)
         self._register = Register(self.workspace, self.settings, self.clock, tuple(self.host.phases), self.notes.append)
 
@@ -113,7 +114,6 @@ class Project:
             None if project_config is None else Path(project_config),
             llm_config=None if llm_config is None else Path(llm_config),
         )
-        _refuse_unsupported(settings)
         host = build_host(settings.project.plugins)
         bound = bind(settings, host)
         folder = settings.path.parent / ".casebound" if workspace is None else Path(workspace)
@@ -143,6 +143,39 @@ class Project:
         self.workspace.prepare()
         return (self._resolve_one(path, package_id, stop_after) for path in paths)
 
+    def import_reports(
+        self,
+        paths: Iterable[Path_],
+        *,
+        package_id: str | None = None,
+        on_report: Callable[[Import], None] = lambda running: None,
+    ) -> ImportSummary:
+        """Admit every report that files, folders and standard input (`-`) hold; no model is asked, and no database.
+
+        A report that cannot be admitted is counted with its error and the next one goes on; one that the workspace
+        holds is known. An interrupted import is finished by repeating it.
+
+        Raises:
+            SettingsError: what is no path; one package id for several reports.
+            UnavailableError: the workspace cannot be written (`WORKSPACE_WRITE`), or its index not be reached
+                (`INDEX_UNAVAILABLE`).
+        """
+        from casebound.workspace.importing import Import
+        from casebound.workspace.index import Index
+
+        named = _paths(paths)
+        self.workspace.prepare()
+        index = Index.open(self.workspace, self.settings, self.clock)
+
+        def keep(packages: Sequence[Package]) -> None:
+            index.upsert(derive_row(package, self.host.phases) for package in packages)
+
+        try:
+            running = Import(self.workspace, self.host, self.settings.intake.max_bytes, keep, on_report)
+            return running.run(named, package_id=package_id)
+        finally:
+            index.close()
+
     def resume(self, case: str, *, stop_after: str | None = None) -> Result:
         """Go on with a blocked case, not before its retry time.
 
@@ -155,32 +188,10 @@ class Project:
         package = self.workspace.find(case)
         self.workspace.prepare()
         with self._at_work(package):
-            progress = derive_progress(package)
-            if progress.state == "review":
-                raise SettingsError(
-                    "RESUME_REFUSED",
-                    path=str(package.root),
-                    found=f"state review, {progress.code}",
-                    hint=f"read the rejected replies below attempts/, then `casebound revise {package.root.name}`",
-                )
-            if progress.retry_at is not None and self.clock.now() < progress.retry_at:
-                raise SettingsError(
-                    "RETRY_LATER",
-                    path=str(package.root),
-                    found=f"state {progress.state}, {progress.code}, now {format_time(self.clock.now())}",
-                    expected=f"{format_time(progress.retry_at)} or later",
-                )
+            progress = check_resumable(package, self.clock.now())
             if progress.state != "interpreted":
                 self._reach_outside(stop_after)
-            if progress.state == "blocked" and progress.event is not None:
-                resumed = self._resumption(progress.event)
-                try:
-                    self._try_out(package, resumed, stop_after)
-                except CaseboundError as exc:
-                    with contradictions_told(package):
-                        return _failed(package, derive_result(package), exc)
-                EventLog(package, latest_revision(package)).append(resumed)
-            return self._advance(package, None, stop_after)
+            return self._settle(package, None, resume(self._pipeline, package, stop_after))
 
     def revise(self, case: str, *, stop_after: str | None = None) -> Result:
         """Interpret a case anew under the settings at hand, beside its earlier interpretations, as far as it goes.
@@ -197,7 +208,8 @@ class Project:
         self.workspace.prepare()
         with self._at_work(package):
             self._reach_outside(stop_after)
-            self._purse.check(package)
+            if self._purse is not None:
+                self._purse.check(package)
             if self._loop.run(begin_revision(self._engine, package)) is None:
                 newest = latest_revision(package)
                 self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
@@ -288,7 +300,7 @@ class Project:
             admission, _ = admit(
                 data, name=path, readers=readers, max_bytes=self.settings.intake.max_bytes, package_id=package_id
             )
-            package = self._admit(admission, data)
+            package, _ = admit_case(self.workspace, admission, data, self.host)
             with self._at_work(package):
                 self.notes += notes_on_finished(package, self.bound, replays=self.replay is not None)
                 self.notes += notes_on_waiting(package, self.clock.now())
@@ -298,62 +310,18 @@ class Project:
                 report=path, case_id=None, package=None, state="refused", code=exc.code, resolver=None, error=str(exc)
             )
 
-    def _admit(self, admission: Admission, data: bytes) -> Package:
-        """Return the package of a report, creating it where the workspace does not hold it yet."""
-        package = self.workspace.package(admission.package_id)
-        known = package.load_if(layout.ADMISSION, Admission) if package.exists(layout.ADMISSION) else None
-        if known is not None:
-            check_duplicate(admission, [known])
-            return package
-        self.workspace.admit(package)
-        with exclusive(package):
-            identity = PackageIdentity(
-                package_id=admission.package_id,
-                case_id=admission.case_id,
-                casebound=__version__,
-                distributions=tuple(
-                    Distribution(name=plugin.distribution, version=plugin.version)
-                    for plugin in self.host.plugins
-                    if plugin.distribution != "casebound" and plugin.error is None
-                ),
-            )
-            if not package.exists(layout.PACKAGE):
-                package.create_artifact(layout.PACKAGE, identity)
-            package.create(layout.source(admission.file), data)
-            package.create_artifact(layout.ADMISSION, admission)
-        return package
-
     def _advance(self, package: Package, report: str | None, stop_after: str | None) -> Result:
+        return self._settle(package, report, self._pipeline.advance(package, stop_after))
+
+    def _settle(self, package: Package, report: str | None, work: Coroutine[Any, Any, Progress]) -> Result:
+        """Return what came of a case after `work` on it, which may have refused."""
         try:
-            progress = self._loop.run(self._pipeline.advance(package, stop_after))
+            progress = self._loop.run(work)
         except CaseboundError as exc:
             with contradictions_told(package):
                 return _failed(package, derive_result(package, report=report), exc)
         with contradictions_told(package):
             return derive_result(package, report=report, progress=progress)
-
-    def _resumption(self, event: Event) -> Event:
-        """Return the event that ends the wait of `event`."""
-        return Event(
-            kind="resumed",
-            code=event.code,
-            at=format_time(self.clock.now()),
-            retry_at=None,
-            detail="resumed by the operator",
-            stage=event.stage,
-            attempts=event.attempts,
-        )
-
-    def _try_out(self, package: Package, resumed: Event, stop_after: str | None) -> None:
-        """Go the way of a case that `resumed` lets go on, up to the first thing that would be written or sent.
-
-        Raises:
-            CaseboundError: whatever refuses on that way.
-        """
-        revision = latest_revision(package)
-        path = revision.event(EventLog(package, revision).next_number())
-        with suppress(WouldWrite):
-            self._loop.run(self._pipeline.advance(Preview(package.root, {path: resumed.to_bytes()}), stop_after))
 
     @contextmanager
     def _at_work(self, package: Package) -> Iterator[None]:
@@ -400,18 +368,3 @@ def _paths(reports: Iterable[Path_]) -> list[str]:
         if not isinstance(report, str | os.PathLike):
             raise SettingsError("USAGE", found=f"a {type(report).__name__}", expected="a path", hint=_HOW_TO_CALL)
     return [os.fsdecode(report) for report in found]
-
-
-def _refuse_unsupported(settings: Settings) -> None:
-    """Refuse settings that this release reads but does not honour yet: silence would be a lie."""
-    later = {
-        "limits.requests_per_minute": settings.limits.requests_per_minute,
-        "limits.tokens_per_minute": settings.limits.tokens_per_minute,
-        "budget.run_tokens": settings.budget.run_tokens,
-        "budget.run_money": settings.budget.run_money,
-        "budget.case_tokens": settings.budget.case_tokens,
-        "budget.case_money": settings.budget.case_money,
-    }
-    for key, value in later.items():
-        if value:
-            raise SettingsError("SETTINGS_LATER", path=str(settings.path), pointer=key, found=str(value))

@@ -38,7 +38,7 @@ _COLUMNS = tuple(each.name for each in fields(CaseRow))
 _ROW = [CASES.c[name] for name in _COLUMNS]
 _CHANGED = {"changes": CASES.c.changes + 1}
 _FREED = {"lease_owner": None, "lease_until": None, **_CHANGED}
-_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens")
+_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens", "unreported_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,7 @@ class Counts:
         states: how many cases stand in each state that occurs.
         finished: cases with which nothing is left to do.
         leased: cases that somebody works on now.
-        calls, unknown_calls: of all cases together, as in `CaseRow`.
-        input_tokens, output_tokens: the same; None where some case does not know.
+        calls and what follows: of all cases together, as in `CaseRow`.
     """
 
     states: Mapping[str, int]
@@ -58,8 +57,9 @@ class Counts:
     leased: int
     calls: int
     unknown_calls: int
-    input_tokens: int | None
-    output_tokens: int | None
+    input_tokens: int
+    output_tokens: int
+    unreported_calls: int
 
 
 class Index:
@@ -177,8 +177,8 @@ class Index:
             The packages; each is to be looked at as its files are, whatever its row said.
         """
         with self.database.writing() as connection:
-            free = self._free(connection)
-            found = self._pick(connection, [free, _C.lease_owner.is_not(None), *asked_for(selection)], limit)
+            lost = [] if selection.resumes else [self._free(connection), _C.lease_owner.is_not(None)]
+            found = self._pick(connection, [*lost, *asked_for(selection)], limit) if lost else []
             if len(found) < limit:
                 due = [_C.lease_owner.is_(None), *asked_for(selection), *self._due(run, selection)]
                 found += self._pick(connection, due, limit - len(found))
@@ -272,6 +272,8 @@ class Index:
     def _due(self, run: str, selection: Selection) -> list[Condition]:
         due = sa.and_(_C.state == "retry_pending", _C.retry_at <= self._now())
         fresh = sa.or_(_C.last_run.is_(None), _C.last_run != run)
+        if selection.resumes:
+            return [_C.state.in_(selection.states), _C.retry_at <= self._now(), fresh]
         ways = [sa.and_(_C.state.in_(selection.states), fresh)]
         if selection.retries:
             ways.append(sa.and_(due, sa.or_(fresh, _C.stopped.is_(None))))
@@ -313,9 +315,7 @@ def _values(row: CaseRow, **others: object) -> dict[str, object]:
 
 
 def _sum(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """Return the sum of a column, null where one of its values is."""
-    known = sa.cast(sa.func.coalesce(sa.func.sum(column), 0), sa.BigInteger)
-    return sa.case((sa.func.count() == sa.func.count(column), known))
+    return sa.cast(sa.func.coalesce(sa.func.sum(column), 0), sa.BigInteger)
 
 
 def _batches(rows: Iterable[CaseRow]) -> Iterator[list[CaseRow]]:

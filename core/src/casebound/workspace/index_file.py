@@ -128,11 +128,19 @@ def _engine(path: Path) -> Engine:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # `mode=rw`: a file that has gone meanwhile is an error, and not an empty index.
-    uri = f"{path.absolute().as_uri()}?mode=rw"
+    uri = f"{path.absolute().as_uri()}?{_mode(path)}"
     connection = sqlite3.connect(uri, uri=True, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA synchronous=NORMAL")
     return connection
+
+
+def _mode(path: Path) -> str:
+    """Return how to open the file; one that has gone meanwhile is an error then, and not an empty index."""
+    if os.access(path.parent, os.W_OK):
+        return "mode=rw"
+    # Nothing can be made beside the file: a log that somebody left or writes there is read, and without one the file
+    # alone holds everything.
+    return "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
 
 
 def _begin(connection: Connection) -> None:

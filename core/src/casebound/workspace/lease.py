@@ -38,6 +38,12 @@ def is_dead(owner: str) -> bool:
         return not _answers(pid)
 
 
+def process_of(owner: str) -> tuple[str, str]:
+    """Return on which host `owner` runs, and the number of its process there, for a person to read."""
+    place, _, process = owner.rpartition("/")
+    return place.partition(":")[0], process.partition(":")[0]
+
+
 def _boot() -> str:
     """Return what tells this start of this machine from every other one; empty where nothing does."""
     with suppress(OSError):
