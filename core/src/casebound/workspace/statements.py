@@ -49,13 +49,14 @@ REMOVE = sa.delete(CASES).where(_C.package_id == sa.bindparam("id"), _C.changes 
 @lru_cache
 def lost(selection: Selection) -> sa.Select[Any]:
     """Return the question for cases whose lease somebody else has lost, whatever their rows show."""
-    return _first(LOST, _C.lease_owner != _BY, *asked_for(selection))
+    # `+ 0`: found by who leases them, and then sorted, for they are few; not searched for in the order of admission.
+    return _first(_C.position + 0, LOST, _C.lease_owner != _BY, *asked_for(selection))
 
 
 @lru_cache
 def due(selection: Selection) -> sa.Select[Any]:
     """Return the question for cases that may go on now and that nobody leases."""
-    return _first(UNLEASED, *asked_for(selection), *_left_to(selection))
+    return _first(_C.position, UNLEASED, *asked_for(selection), *_left_to(selection))
 
 
 @lru_cache
@@ -105,8 +106,8 @@ def _on_conflict(insert: Any, values: dict[str, Any], where: Condition) -> sa.In
     return found
 
 
-def _first(*conditions: Condition) -> sa.Select[Any]:
-    ordered = sa.select(_C.package_id).where(*conditions).order_by(_C.position)
+def _first(order: sa.ColumnElement[Any], *conditions: Condition) -> sa.Select[Any]:
+    ordered = sa.select(_C.package_id).where(*conditions).order_by(order)
     return ordered.limit(sa.bindparam("most")).with_for_update(skip_locked=True)
 
 
