@@ -7,9 +7,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, import_reports, record, rehearse, resolve, resume, revise, show, verify
+    from casebound.api import explain, import_reports, record, rehearse, resolve, resume, revise, show, status, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
+    from casebound.runs import run
 
 __version__ = "0.1.0"
 
@@ -23,7 +24,9 @@ _HOMES = {
     "resolve": "casebound.api",
     "resume": "casebound.api",
     "revise": "casebound.api",
+    "run": "casebound.runs",
     "show": "casebound.api",
+    "status": "casebound.api",
     "verify": "casebound.api",
 }
 
@@ -38,7 +41,9 @@ __all__ = [
     "resolve",
     "resume",
     "revise",
+    "run",
     "show",
+    "status",
     "verify",
 ]
 

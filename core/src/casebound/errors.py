@@ -196,7 +196,11 @@ register_codes(
                 "a secret stands in a settings file, or is not usable as one",
                 "put the whole URL or the key into an environment variable and name the variable",
             ),
-            ("SETTINGS_LATER", "a setting is not honoured by this release yet", "remove it"),
+            (
+                "SETTINGS_PRICE",
+                "money is capped, and somebody who may be asked has no price",
+                "give [llm.price], or the price of that stage or profile, or take the cap away",
+            ),
             (
                 "SETTINGS_TABLE",
                 "a table is not in the allowlist, or not in the database",
@@ -245,6 +249,11 @@ register_codes(
                 "CASE_ID",
                 "a case id or package id is not a safe name",
                 "use letters, digits and . _ # -, at most 100, a letter or digit first",
+            ),
+            (
+                "INDEX_NOT_OURS",
+                "the settings name a file for the index that is something else",
+                "correct index_url; if the file is to go, remove it yourself",
             ),
             ("WORKSPACE_LINK", "a path in the workspace is a link or not a folder", "remove the link"),
             ("CATALOG_TERM", "the text cannot be looked up", "give a text without NUL and without lone surrogates"),
