@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, record, rehearse, resolve, resume, revise, show, status, verify
+    from casebound.api import explain, import_reports, record, rehearse, resolve, resume, revise, show, status, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
     from casebound.runs import run
@@ -18,6 +18,7 @@ _HOMES = {
     "CaseboundError": "casebound.errors",
     "explain": "casebound.api",
     "hookimpl": "casebound.hookspecs",
+    "import_reports": "casebound.api",
     "record": "casebound.api",
     "rehearse": "casebound.api",
     "resolve": "casebound.api",
@@ -34,6 +35,7 @@ __all__ = [
     "__version__",
     "explain",
     "hookimpl",
+    "import_reports",
     "record",
     "rehearse",
     "resolve",
