@@ -16,21 +16,25 @@ from casebound.recording import write_recording
 from casebound.rehearsal import Rehearsal, rehearse_package
 from casebound.result import Result
 from casebound.verification import Verification, verify_package
+from casebound.workspace.importing import ImportSummary
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
+    from casebound.workspace.status import Status
 
 __all__ = [
     "Project",
     "Result",
     "Verification",
     "explain",
+    "import_reports",
     "record",
     "rehearse",
     "resolve",
     "resume",
     "revise",
     "show",
+    "status",
     "verify",
 ]
 
@@ -61,6 +65,30 @@ def resolve(
     project = Project.open(project_config, llm_config=llm_config, workspace=workspace, replay_from=replay_from)
     try:
         return list(project.resolve(reports, package_id=package_id, stop_after=stop_after))
+    finally:
+        project.close()
+
+
+def import_reports(
+    *reports: Path_,
+    project_config: Path_ | None = None,
+    workspace: Path_ | None = None,
+    package_id: str | None = None,
+) -> ImportSummary:
+    """Admit many reports into the workspace; nothing else is done with them, and nobody is asked.
+
+    Args:
+        reports: files (one report each, JSON Lines, JSON arrays, GitHub exports), folders, `-` for standard input.
+        project_config: as for `resolve`.
+        workspace: as for `resolve`.
+        package_id: of a single report: a fresh case of it.
+
+    Raises:
+        CaseboundError: nothing could be done; what happened to one report is counted in the summary.
+    """
+    project = Project.open(project_config, workspace=workspace)
+    try:
+        return project.import_reports(reports, package_id=package_id)
     finally:
         project.close()
 
@@ -101,6 +129,18 @@ def revise(
 def show(case: str, *, project_config: Path_ | None = None, workspace: Path_ | None = None) -> dict[str, Any]:
     """Return the result of a case with its plan, candidates, assessment and interpretation, as JSON data."""
     return Project.open(project_config, workspace=workspace).show(case)
+
+
+def status(*, project_config: Path_ | None = None, workspace: Path_ | None = None) -> Status:
+    """Return how the cases of a workspace stand; `to_json()` gives what the command prints.
+
+    Raises:
+        CaseboundError: as `casebound.workspace.status.take_status`.
+    """
+    from casebound.workspace.status import take_status
+
+    project = Project.open(project_config, workspace=workspace)
+    return take_status(project.workspace, project.settings, project.clock, tuple(project.host.phases))
 
 
 def explain(case: str, *, project_config: Path_ | None = None, workspace: Path_ | None = None) -> Chain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,19 +14,18 @@ from casebound.clock import Clock, format_time
 from casebound.contracts.interpretation import Event
 from casebound.contracts.model_call import ModelRequest
 from casebound.errors import ResearchError, SettingsError
-from casebound.gate import Gate, Stopped
+from casebound.gate import Gate
 from casebound.leave import WISHES, Leave
 from casebound.llm.limits import Limiter, Turn
 from casebound.llm.permit import UNLIMITED, Permit
 from casebound.llm.provider import Provider
+from casebound.llm.tally import Tally
 from casebound.progress import latest_revision
 from casebound.research.catalog import CatalogSource, open_database
 from casebound.spending import worst_tokens
 from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.package import Package
 from casebound.store.preview import Preview
-
-__all__ = ["Engine", "Stopped"]
 
 
 @dataclass(slots=True)
@@ -38,6 +38,7 @@ class Engine:
         on_step: called with the package and the name of each step that begins, for progress.
         allow: called with each request before it is frozen; raises where it may not be asked at all.
         gate: of the run; every request goes through it.
+        tally: counts every request that is sent.
     """
 
     bound: Bound
@@ -47,6 +48,8 @@ class Engine:
     on_step: Callable[[Package, str], None] = lambda package, step: None
     allow: Callable[[ModelRequest], None] = lambda request: None
     gate: Gate = field(default_factory=Gate)
+    tally: Tally = field(default_factory=Tally)
+    _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
     _limiters: dict[int, Limiter] = field(default_factory=dict)
@@ -59,9 +62,10 @@ class Engine:
 
     def source(self) -> CatalogSource:
         """Return the operator's database, read only, opened once for all cases. Raises `SettingsError`."""
-        if self._source is None:
-            self._source = open_database(self.bound.settings)
-        return self._source
+        with self._opening:  # cases that look something up at once do so in several threads
+            if self._source is None:
+                self._source = open_database(self.bound.settings)
+            return self._source
 
     def provider(self, stage: str, place: int = 0) -> Provider:
         """Return the provider of the answerer at `place` of `stage`, built on first use: its secrets are resolved now.
@@ -117,11 +121,13 @@ class Engine:
             yield UNLIMITED
         elif self.purse is None:
             self.gate.enter()
-            yield UNLIMITED
+            with self.tally.counted(UNLIMITED) as permit:
+                yield permit
         else:
             leave = await self._leave(self.purse, package, request, place)
             try:
-                yield leave
+                with self.tally.counted(leave) as permit:
+                    yield permit
             finally:
                 leave.end()
 

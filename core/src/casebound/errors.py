@@ -250,6 +250,11 @@ register_codes(
                 "a case id or package id is not a safe name",
                 "use letters, digits and . _ # -, at most 100, a letter or digit first",
             ),
+            (
+                "INDEX_NOT_OURS",
+                "the settings name a file for the index that is something else",
+                "correct index_url; if the file is to go, remove it yourself",
+            ),
             ("WORKSPACE_LINK", "a path in the workspace is a link or not a folder", "remove the link"),
             ("CATALOG_TERM", "the text cannot be looked up", "give a text without NUL and without lone surrogates"),
             ("OUTPUT_FILE", "the file cannot be written", "name a new file in a folder that can be written"),
@@ -307,6 +312,15 @@ register_codes(
             1,
             ("WORKSPACE_WRITE", "the workspace cannot be written", "check space and permissions of the folder"),
             ("CASE_BUSY", "another process works on this case", "wait until it has ended, then repeat the command"),
+        ),
+        *_rows(
+            UnavailableError,
+            3,
+            (
+                "INDEX_UNAVAILABLE",
+                "the index of the workspace cannot be used",
+                "check the server or the disk; no case is lost, `casebound reindex` makes the index again",
+            ),
         ),
         *_rows(
             ResearchError,
@@ -491,6 +505,25 @@ register_codes(
             ("VERIFY_BINDING", "a field does not bind what it must bind", "restore the file from a copy"),
             ("VERIFY_FAILED", "what should follow from a file cannot be derived", "restore the package from a copy"),
             ("VERIFY_EXTRA", "a file stands where none may stand", "move it out of the package"),
+        ),
+        *_rows(
+            IntegrityError,
+            1,
+            (
+                "INDEX_VERSION",
+                "the index is of another release",
+                "`casebound reindex` makes it again from the cases",
+            ),
+            (
+                "INDEX_BROKEN",
+                "the index of the workspace does not hold",
+                "`casebound reindex` makes it again from the cases",
+            ),
+            (
+                "INDEX_FOREIGN",
+                "the index is another workspace's",
+                "name a database of its own in [workspace]; `casebound reindex` takes this one over",
+            ),
         ),
         *_rows(
             PluginError,

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from casebound import __version__
 from casebound.binding import Bound, bind
 from casebound.budget import Purse
-from casebound.clock import Clock, SystemClock, format_time
-from casebound.contracts.case import Admission
-from casebound.contracts.interpretation import Distribution, Event, PackageIdentity
+from casebound.clock import Clock, SystemClock
 from casebound.engine import Engine
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
-from casebound.intake.admission import admit, check_duplicate, read_report
+from casebound.intake.admission import admit, read_report
 from casebound.llm.provider import Provider
 from casebound.llm.replay import ReplayProvider
 from casebound.loop import Loop
@@ -26,20 +23,27 @@ from casebound.notes import notes_on_finished, notes_on_waiting
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
 from casebound.prices import Prices
-from casebound.progress import derive_progress, latest_revision
+from casebound.progress import Progress, latest_revision
 from casebound.recording import open_replay
 from casebound.result import Result, contradictions_told, derive_result, told_of_case
 from casebound.revision import begin_revision
 from casebound.settings import Settings, database_url, load_settings
-from casebound.store import Package, Workspace, layout
-from casebound.store.events import EventLog
+from casebound.store import Package, Workspace
 from casebound.store.lock import exclusive
 from casebound.store.package import parse_canonical
-from casebound.store.preview import Preview, WouldWrite
+from casebound.store.preview import Preview
+from casebound.workspace.admitting import admit_case
+from casebound.workspace.register import Register
+from casebound.workspace.resuming import check_resumable, resume
+from casebound.workspace.row import derive_row
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
+    from casebound.workspace.importing import Import, ImportSummary
+    from casebound.workspace.index import Counts
+    from casebound.workspace.runner import RunJobs
 
+T = TypeVar("T")
 Path_ = str | os.PathLike[str]
 _HOW_TO_CALL = "resolve(*paths) takes each path as an argument of its own, Project.resolve a list of them"
 
@@ -68,6 +72,7 @@ class Project:
     _purse: Purse | None = field(init=False)
     _engine: Engine = field(init=False)
     _pipeline: Pipeline = field(init=False)
+    _register: Register = field(init=False)
 
     def __post_init__(self) -> None:
         # What is replayed is not sent: nothing is waited for, and nothing paid.
@@ -77,6 +82,7 @@ class Project:
             self.providers.update(dict.fromkeys(self.bound.stages, self.replay))
             self._engine.allow = self.replay.check
         self._pipeline = Pipeline(self._engine)
+        self._register = Register(self.workspace, self.settings, self.clock, tuple(self.host.phases), self.notes.append)
 
     @classmethod
     def open(
@@ -137,6 +143,39 @@ class Project:
         self.workspace.prepare()
         return (self._resolve_one(path, package_id, stop_after) for path in paths)
 
+    def import_reports(
+        self,
+        paths: Iterable[Path_],
+        *,
+        package_id: str | None = None,
+        on_report: Callable[[Import], None] = lambda running: None,
+    ) -> ImportSummary:
+        """Admit every report that files, folders and standard input (`-`) hold; no model is asked, and no database.
+
+        A report that cannot be admitted is counted with its error and the next one goes on; one that the workspace
+        holds is known. An interrupted import is finished by repeating it.
+
+        Raises:
+            SettingsError: what is no path; one package id for several reports.
+            UnavailableError: the workspace cannot be written (`WORKSPACE_WRITE`), or its index not be reached
+                (`INDEX_UNAVAILABLE`).
+        """
+        from casebound.workspace.importing import Import
+        from casebound.workspace.index import Index
+
+        named = _paths(paths)
+        self.workspace.prepare()
+        index = Index.open(self.workspace, self.settings, self.clock)
+
+        def keep(packages: Sequence[Package]) -> None:
+            index.upsert(derive_row(package, self.host.phases) for package in packages)
+
+        try:
+            running = Import(self.workspace, self.host, self.settings.intake.max_bytes, keep, on_report)
+            return running.run(named, package_id=package_id)
+        finally:
+            index.close()
+
     def resume(self, case: str, *, stop_after: str | None = None) -> Result:
         """Go on with a blocked case, not before its retry time.
 
@@ -148,33 +187,11 @@ class Project:
         self._check_phase(stop_after)
         package = self.workspace.find(case)
         self.workspace.prepare()
-        with exclusive(package):
-            progress = derive_progress(package)
-            if progress.state == "review":
-                raise SettingsError(
-                    "RESUME_REFUSED",
-                    path=str(package.root),
-                    found=f"state review, {progress.code}",
-                    hint=f"read the rejected replies below attempts/, then `casebound revise {package.root.name}`",
-                )
-            if progress.retry_at is not None and self.clock.now() < progress.retry_at:
-                raise SettingsError(
-                    "RETRY_LATER",
-                    path=str(package.root),
-                    found=f"state {progress.state}, {progress.code}, now {format_time(self.clock.now())}",
-                    expected=f"{format_time(progress.retry_at)} or later",
-                )
+        with self._at_work(package):
+            progress = check_resumable(package, self.clock.now())
             if progress.state != "interpreted":
                 self._reach_outside(stop_after)
-            if progress.state == "blocked" and progress.event is not None:
-                resumed = self._resumption(progress.event)
-                try:
-                    self._try_out(package, resumed, stop_after)
-                except CaseboundError as exc:
-                    with contradictions_told(package):
-                        return _failed(package, derive_result(package), exc)
-                EventLog(package, latest_revision(package)).append(resumed)
-            return self._advance(package, None, stop_after)
+            return self._settle(package, None, resume(self._pipeline, package, stop_after))
 
     def revise(self, case: str, *, stop_after: str | None = None) -> Result:
         """Interpret a case anew under the settings at hand, beside its earlier interpretations, as far as it goes.
@@ -189,7 +206,7 @@ class Project:
         self._check_phase(stop_after)
         package = self.workspace.find(case)
         self.workspace.prepare()
-        with exclusive(package):
+        with self._at_work(package):
             self._reach_outside(stop_after)
             if self._purse is not None:
                 self._purse.check(package)
@@ -197,6 +214,19 @@ class Project:
                 newest = latest_revision(package)
                 self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
             return self._advance(package, None, stop_after)
+
+    def reindex(self) -> Counts:
+        """Make the index of the workspace again from its packages, and count what it holds.
+
+        Raises:
+            UnavailableError: `INDEX_UNAVAILABLE`; also where a broken file is to be replaced that somebody has open.
+            SettingsError: `INDEX_NOT_OURS`: the settings name a file that was never an index.
+        """
+        from casebound.workspace.reindex import reindex
+
+        self.workspace.prepare()
+        with closing(reindex(self.workspace, self.settings, self.clock, tuple(self.host.phases))) as index:
+            return index.counts()
 
     def show(self, case: str) -> dict[str, Any]:
         """Return a case with who answered, plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
@@ -225,6 +255,42 @@ class Project:
         with contradictions_told(package):
             return derive_chain(package)
 
+    # --- many cases -------------------------------------------------------------------------------------------------
+
+    @property
+    def engine(self) -> Engine:
+        """What all cases share."""
+        return self._engine
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What takes a case forward."""
+        return self._pipeline
+
+    def runner(self) -> RunJobs:
+        """Return the runner that the settings name.
+
+        Raises:
+            SettingsError: nobody offers it (`SETTINGS_NAME`).
+            PluginError: it does not import, or two plugins claim its name.
+        """
+        host, name = self.host, self.settings.workspace.runner
+        spec = host.need("runners", name, pointer="workspace.runner", path=str(self.settings.path))
+        return cast("RunJobs", host.load_named("runners", name, spec.run))
+
+    def check_run(self, stop_after: str | None) -> None:
+        """Refuse what no case could go on with, before anything is written: an unknown phase, a missing key.
+
+        Raises:
+            SettingsError: with what is accepted, or what is missing.
+        """
+        self._check_phase(stop_after)
+        self._reach_outside(stop_after)
+
+    def work(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what `work` returns, on the event loop to which the connections of all providers belong."""
+        return self._loop.run(work)
+
     # --- one report -------------------------------------------------------------------------------------------------
 
     def _resolve_one(self, path: str, package_id: str | None, stop_after: str | None) -> Result:
@@ -234,8 +300,8 @@ class Project:
             admission, _ = admit(
                 data, name=path, readers=readers, max_bytes=self.settings.intake.max_bytes, package_id=package_id
             )
-            package = self._admit(admission, data)
-            with exclusive(package):
+            package, _ = admit_case(self.workspace, admission, data, self.host)
+            with self._at_work(package):
                 self.notes += notes_on_finished(package, self.bound, replays=self.replay is not None)
                 self.notes += notes_on_waiting(package, self.clock.now())
                 return self._advance(package, path, stop_after)
@@ -244,62 +310,23 @@ class Project:
                 report=path, case_id=None, package=None, state="refused", code=exc.code, resolver=None, error=str(exc)
             )
 
-    def _admit(self, admission: Admission, data: bytes) -> Package:
-        """Return the package of a report, creating it where the workspace does not hold it yet."""
-        package = self.workspace.package(admission.package_id)
-        known = package.load_if(layout.ADMISSION, Admission) if package.exists(layout.ADMISSION) else None
-        if known is not None:
-            check_duplicate(admission, [known])
-            return package
-        self.workspace.admit(package)
-        with exclusive(package):
-            identity = PackageIdentity(
-                package_id=admission.package_id,
-                case_id=admission.case_id,
-                casebound=__version__,
-                distributions=tuple(
-                    Distribution(name=plugin.distribution, version=plugin.version)
-                    for plugin in self.host.plugins
-                    if plugin.distribution != "casebound" and plugin.error is None
-                ),
-            )
-            if not package.exists(layout.PACKAGE):
-                package.create_artifact(layout.PACKAGE, identity)
-            package.create(layout.source(admission.file), data)
-            package.create_artifact(layout.ADMISSION, admission)
-        return package
-
     def _advance(self, package: Package, report: str | None, stop_after: str | None) -> Result:
+        return self._settle(package, report, self._pipeline.advance(package, stop_after))
+
+    def _settle(self, package: Package, report: str | None, work: Coroutine[Any, Any, Progress]) -> Result:
+        """Return what came of a case after `work` on it, which may have refused."""
         try:
-            progress = self._loop.run(self._pipeline.advance(package, stop_after))
+            progress = self._loop.run(work)
         except CaseboundError as exc:
             with contradictions_told(package):
                 return _failed(package, derive_result(package, report=report), exc)
         with contradictions_told(package):
             return derive_result(package, report=report, progress=progress)
 
-    def _resumption(self, event: Event) -> Event:
-        """Return the event that ends the wait of `event`."""
-        return Event(
-            kind="resumed",
-            code=event.code,
-            at=format_time(self.clock.now()),
-            retry_at=None,
-            detail="resumed by the operator",
-            stage=event.stage,
-            attempts=event.attempts,
-        )
-
-    def _try_out(self, package: Package, resumed: Event, stop_after: str | None) -> None:
-        """Go the way of a case that `resumed` lets go on, up to the first thing that would be written or sent.
-
-        Raises:
-            CaseboundError: whatever refuses on that way.
-        """
-        revision = latest_revision(package)
-        path = revision.event(EventLog(package, revision).next_number())
-        with suppress(WouldWrite):
-            self._loop.run(self._pipeline.advance(Preview(package.root, {path: resumed.to_bytes()}), stop_after))
+    @contextmanager
+    def _at_work(self, package: Package) -> Iterator[None]:
+        with exclusive(package), self._register.at_work(package):
+            yield
 
     def _tell_step(self, package: Package, step: str) -> None:
         if not isinstance(package, Preview):
@@ -322,9 +349,10 @@ class Project:
             self._engine.prepare_providers()
 
     def close(self) -> None:
-        """Let go of the database and of the connections of all providers."""
+        """Let go of the database, of the connections of all providers, and of the index."""
         self._loop.run(self._engine.aclose())
         self._loop.close()
+        self._register.close()
 
 
 def _failed(package: Package, result: Result, error: CaseboundError) -> Result:
