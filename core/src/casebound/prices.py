@@ -26,13 +26,17 @@ class Prices:
 
     def price(self, request: ModelRequest) -> Price | None:
         """Return the price of whoever is asked by `request`, None where nobody gave one."""
-        stage = self._bound.stages.get(request.stage)
-        for model in stage.answerers if stage else ():
-            if (model.provider, model.model) == (request.provider, request.model) and (own := _own_price(model)):
+        return self.price_of(request.stage, request.provider, request.model)
+
+    def price_of(self, stage: str, provider: str, model: str | None) -> Price | None:
+        """Return the price of somebody who answers `stage`, None where nobody gave one."""
+        bound = self._bound.stages.get(stage)
+        for one in bound.answerers if bound else ():
+            if (one.provider, one.model) == (provider, model) and (own := _own_price(one)):
                 return own
-        spec = self._bound.host.providers.get(request.provider)
+        spec = self._bound.host.providers.get(provider)
         rules = spec is not None and spec.resolver == "rules"
-        return self._known.get((request.provider, request.model), FREE if rules else None)
+        return self._known.get((provider, model), FREE if rules else None)
 
     def cost(self, request: ModelRequest, input_tokens: int, output_tokens: int) -> Decimal:
         """Return what so many tokens of whoever is asked by `request` cost. Raises `SETTINGS_PRICE`."""
