@@ -24,6 +24,11 @@ class Prices:
         self._bound = bound
         self._known = _known_prices(bound)
 
+    @property
+    def given(self) -> bool:
+        """Whether there is any."""
+        return bool(self._known)
+
     def price(self, request: ModelRequest) -> Price | None:
         """Return the price of whoever is asked by `request`, None where nobody gave one."""
         return self.price_of(request.stage, request.provider, request.model)
@@ -77,6 +82,8 @@ def cost_of(price: Price, input_tokens: int, output_tokens: int) -> Decimal:
 def money_of(usage: Usage, price: Price | None) -> Decimal | None:
     """Return what a call has cost, None where its provider did not report all, or nobody gave a price."""
     if price is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    if usage.input_tokens < 0 or usage.output_tokens < 0:
         return None
     return cost_of(price, usage.input_tokens, usage.output_tokens)
 

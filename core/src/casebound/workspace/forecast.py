@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from casebound.clock import Clock
 from casebound.contracts.case import Admission
 from casebound.contracts.interpretation import Answerer, InterpretationInput, StagePolicy
 from casebound.contracts.model_call import ModelRequest
@@ -169,6 +171,18 @@ def _taken(
             refuse(package, exc)
 
 
+class _Later:
+    """A clock that shows what another one will show."""
+
+    def __init__(self, clock: Clock, moment: datetime) -> None:
+        self._moment = max(clock.now(), moment)
+        self.monotonic = clock.monotonic
+        self.sleep = clock.sleep
+
+    def now(self) -> datetime:
+        return self._moment
+
+
 class _Seer:
     """Looks at one case after another, and adds up."""
 
@@ -190,7 +204,10 @@ class _Seer:
         if progress.state == "interpreted" or self._stop_after in _SILENT:
             self._found.next["none"] += 1
             return
+        clock = self._engine.clock
         try:
+            if progress.retry_at is not None:  # the run would wait for it
+                self._engine.clock = _Later(clock, progress.retry_at)
             await self._pipeline.advance(trial, _LAST)  # never into a phase of a plugin, which would write
         except _Asked as asked:
             self._count(trial, asked.request)
@@ -198,6 +215,8 @@ class _Seer:
             self.refuse(package, exc)
         else:
             self._found.next["none"] += 1
+        finally:
+            self._engine.clock = clock
 
     def _count(self, trial: Trial, request: ModelRequest) -> None:
         found, revision = self._found, latest_revision(trial)
