@@ -18,6 +18,7 @@ from casebound.project import Path_, Project
 from casebound.store import Workspace, layout
 from casebound.workspace.account import Account, take_account
 from casebound.workspace.dispatch import Dispatch, Task
+from casebound.workspace.forecast import Forecast, forecast
 from casebound.workspace.index import Index
 from casebound.workspace.lease import new_owner
 from casebound.workspace.local import run as run_here
@@ -148,6 +149,20 @@ class Run:
                 raise dispatch.failure
             return self._summary(take_account(index, owner, self._selection), dispatch.failure)
 
+    def forecast(self) -> Forecast:
+        """Return what the run would send, and at most spend; nothing is sent, and nothing written."""
+        project, options = self.project, self.options
+        return project.work(
+            forecast(
+                project.engine,
+                project.pipeline,
+                project.workspace,
+                self._selection,
+                wait=options.wait,
+                max_dispatches=options.max_dispatches,
+            )
+        )
+
     def _dispatch(self, index: Index, owner: str) -> Dispatch:
         project, options = self.project, self.options
         task = Task(
@@ -174,6 +189,7 @@ class Run:
         self.tell(ended)
 
     def _summary(self, account: Account, failure: Exception | None) -> RunSummary:
+        purse = self.project.engine.purse
         return RunSummary(
             cases=account.cases,
             had=account.had,
@@ -186,6 +202,8 @@ class Run:
             refused=tuple(self.outcomes.refused),
             refused_total=self.outcomes.refused_total,
             error=None if failure is None else str(failure),
+            is_priced=purse is not None and purse.is_priced,
+            money=None if purse is None else purse.paid,
         )
 
     def _select(self) -> Selection:

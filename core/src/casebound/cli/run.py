@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--max-dispatches", type=click.IntRange(0), metavar="N", help="Make at most N model calls.")
 @click.option("--jobs", type=click.IntRange(1, 4096), metavar="N", help="Cases at once; default: [limits] in_flight.")
 @click.option("--wait", is_flag=True, help="Stay until pending retries have come due.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be sent, and at most be spent; nothing is.")
 @click.option(
     "--log",
     type=click.Choice(["text", "json"]),
@@ -45,6 +46,7 @@ def run(
     max_dispatches: int | None,
     jobs: int | None,
     wait: bool,
+    dry_run: bool,
     log: str,
     leased: str | None,
     given: Given,
@@ -63,7 +65,22 @@ def run(
             wait=wait,
             leased=leased,
         )
+        if dry_run:
+            return _foretell(options, given, as_json=as_json)
         return _execute(options, given, stopping, as_json=as_json, as_log=log == "json")
+
+
+def _foretell(options: RunOptions, given: Given, *, as_json: bool) -> int:
+    from casebound.render.forecast import forecast_nodes
+    from casebound.runs import Run
+
+    with given.open() as project, redirect_stdout(sys.stderr):  # what a plugin prints is no answer
+        found = Run(project, options).forecast().to_json()
+    if as_json:
+        print_json(found)
+    else:
+        print_nodes(forecast_nodes(found))
+    return 1 if found["refused_total"] else 0
 
 
 def _execute(options: RunOptions, given: Given, stopping: Stopping, *, as_json: bool, as_log: bool) -> int:
