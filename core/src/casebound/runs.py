@@ -24,7 +24,7 @@ from casebound.workspace.lease import new_owner
 from casebound.workspace.local import run as run_here
 from casebound.workspace.outcome import Ended, Outcomes, RunSummary
 from casebound.workspace.reindex import reconcile
-from casebound.workspace.resuming import DueResumption
+from casebound.workspace.resuming import Resumption
 from casebound.workspace.selection import Selection
 
 MOST_JOBS = 4096
@@ -119,7 +119,8 @@ class Run:
         self.jobs = options.jobs or project.settings.limits.in_flight
         _check_numbers(options)
         project.check_run(options.stop_after)
-        self._run_jobs = run_here if options.resumes else project.runner()
+        # A process that a runner started for one case does the work itself.
+        self._run_jobs = run_here if options.resumes or options.leased else project.runner()
         self._selection = self._select()
         make_room(self.jobs)
         self.gate = gate or Gate(options.max_dispatches)
@@ -174,7 +175,7 @@ class Run:
             leased=options.package_id if options.leased else None,
             command=self._command(owner),
         )
-        pipeline = DueResumption(project.pipeline) if options.resumes else project.pipeline
+        pipeline = Resumption(project.pipeline) if options.resumes else project.pipeline
         return Dispatch(project.engine, pipeline, project.workspace, index, task, self._note)
 
     async def _supervised(self, dispatch: Dispatch, began: Callable[[asyncio.Task[None]], None]) -> None:
