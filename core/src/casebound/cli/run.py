@@ -124,20 +124,25 @@ def _watched(run: Run, stopping: Stopping, log: JsonLog | None, *, as_json: bool
         lined = not as_json and not (pictured and output.isatty())
         run.tell = _teller(output if lined else None)
     with ExitStack() as shown:
+
+        def leave() -> NoReturn:
+            shown.close()
+            _leave_at_once(output, sys.stderr)
+
         if pictured:
             from casebound.cli.live import live_picture
 
             shown.enter_context(live_picture(run))
         shown.enter_context(redirect_stdout(sys.stderr))  # what a plugin prints is no answer
+        stopping.leave = leave
         try:
             return run.execute(lambda task: stopping.of(run, task))
         except asyncio.CancelledError:
-            shown.close()
-            _leave_at_once(output, sys.stderr)
+            leave()
 
 
 def _leave_at_once(*streams: TextIO) -> NoReturn:
-    """End the process: a look-up that takes its time would keep its thread, and the process with it."""
+    """End the process, whatever its threads do."""
     for stream in streams:
         with suppress(OSError, ValueError):
             stream.flush()

@@ -3,6 +3,8 @@
 Rules:
 - A signal handler only marks and wakes. What the first signal means happens in the event loop, between two steps.
 - Before there is anything to end in order, the first signal ends the command at once.
+- Whoever is ended at once gets a moment to leave nothing behind. A thread that takes longer (a look-up, a phase of a
+  plugin) cannot be ended, so the process ends with it, as if it had been killed: every case can go on after that too.
 - A third signal is the system's: it kills.
 """
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from casebound.runs import Run
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_A_MOMENT_S = 1.0
 
 
 class Stopping:
@@ -29,10 +32,12 @@ class Stopping:
 
     Attributes:
         say: called with the reason and the number of calls in flight, when nothing new begins.
+        leave: ends the process, where it takes too long to end by itself.
     """
 
     def __init__(self) -> None:
         self.say: Callable[[str, int], None] = _say
+        self.leave: Callable[[], object] = lambda: None
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
         self._signals = 0
@@ -73,6 +78,7 @@ class Stopping:
     def _end_at_once(self) -> None:
         if self._task is not None:
             self._task.cancel()
+            self._task.get_loop().call_later(_A_MOMENT_S, self.leave)
 
 
 def _say(reason: str, in_flight: int) -> None:
