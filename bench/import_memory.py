@@ -2,8 +2,8 @@
 
     python bench/import_memory.py [ISSUES]
 
-The command itself, in a process of its own, on one file with a JSON array as the REST interface of GitHub returns it, some
-6 kB an issue. CPU is that of the process, seconds are those of the wall: most of them is waiting for the disk.
+The command itself, in a process of its own, on one file with a JSON array as the REST interface of GitHub returns it,
+some 5 kB an issue. Most of the time is waiting for the disk.
 """
 
 from __future__ import annotations

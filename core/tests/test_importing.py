@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import tracemalloc
+from types import SimpleNamespace
 
 import pytest
 from casebound.contracts.case import Admission
@@ -125,6 +126,20 @@ def test_one_bad_report_is_refused_with_its_place_and_the_rest_goes_on(workspace
     assert all("what to do: " in error for error in errors)
 
 
+def test_a_line_of_half_a_gigabyte_hides_no_other(workspace, tmp_path):
+    with (tmp_path / "a.jsonl").open("wb") as file:
+        file.write(b'{"id": "a", "body": "A"}\n')
+        file.seek(500 << 20)  # a hole: it takes no disk
+        file.write(b'\n{"id": "b", "body": "B"}\n')
+    tracemalloc.start()
+    summary = take(workspace, tmp_path / "a.jsonl")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts(summary) == (2, 0, 0, 1)
+    assert (summary.refused[0].report, summary.refused[0].code) == (f"{tmp_path}/a.jsonl, line 2", "REPORT_TOO_LARGE")
+    assert peak < 8 * LIMIT
+
+
 def test_pull_requests_and_missing_comments_are_counted(workspace, tmp_path):
     file = write(tmp_path / "a.jsonl", issue(1, pull_request={"url": "u"}), issue(2, comments=4), issue(3))
     summary = take(workspace, file)
@@ -143,7 +158,7 @@ def test_a_package_id_is_for_one_report(workspace, tmp_path):
     assert counts(take(workspace, one, package_id="../mine")) == (0, 0, 0, 1)
 
 
-# --- what is told while it goes on --------------------------------------------------------------------------------------
+# --- what is told while it goes on ------------------------------------------------------------------------------------
 
 
 def test_new_cases_are_told_in_batches_and_known_ones_not(workspace, tmp_path):
@@ -183,14 +198,14 @@ def test_an_import_holds_nothing_of_what_it_did(workspace, tmp_path):
         tracemalloc.stop()
         return size, running
 
-    bad = [{"id": f"bad {number}", "body": "x" * 1000} for number in range(1500)]
-    good = [issue(number, body="x" * 1000) for number in range(60)]
-    some, many = write(tmp_path / "some.jsonl", *good, *bad[:60]), write(tmp_path / "many.jsonl", *good * 25, *bad)
+    bad = [{"id": f"bad {number}", "body": "x" * 5000} for number in range(500)]
+    good = [issue(number, body="x" * 5000) for number in range(50)]
+    some, many = write(tmp_path / "some.jsonl", *good, *bad[:50]), write(tmp_path / "many.jsonl", *good * 10, *bad)
     peak(some)  # what is loaded once
     small, _ = peak(some)
     large, running = peak(many)
-    assert large < small * 1.2
-    assert (running.summary.known, running.summary.refused_total) == (1500, 1500)
+    assert large - small < 500_000  # of 900 reports more, with 5,000 characters each
+    assert (running.summary.known, running.summary.refused_total) == (500, 500)
     assert len(running.summary.refused) == MOST_SHOWN
     assert (len(running._begun), len(running._new)) == (0, 0)
 
@@ -252,10 +267,9 @@ def test_a_folder_that_cannot_be_read_is_refused_and_the_rest_goes_on(workspace,
 
 
 def test_files_of_a_plugin_count_in_a_folder(workspace, tmp_path):
-    class Host:
-        readers = {**HOST.readers, "rst": ReportReader("rst", (".rst",), read="casebound.intake.readers.text:read")}
-        plugins = ()
+    readers = {**HOST.readers, "rst": ReportReader("rst", (".rst",), read="casebound.intake.readers.text:read")}
+    host = SimpleNamespace(readers=readers, plugins=())
 
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "a.rst").write_text("A report")
-    assert counts(Import(workspace, Host(), LIMIT).run([str(tmp_path / "reports")])) == (1, 0, 0, 0)
+    assert counts(Import(workspace, host, LIMIT).run([str(tmp_path / "reports")])) == (1, 0, 0, 0)

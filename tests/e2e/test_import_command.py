@@ -148,19 +148,13 @@ def test_preparing_asks_no_model(project: Inventory, plugins: Path) -> None:
     for number in (1, 2, 3):
         package = workspace(project).package(f"router#{number}")
         assert package.names("") == ["admission.json", "package.json", "source"]
-        report = package.root / "source" / "report.json"
-        report.rename(project.folder / f"{number}.github.json")
-        report.write_bytes((project.folder / f"{number}.github.json").read_bytes())
-    done = run_casebound(
-        ["resolve", *(f"{number}.github.json" for number in (1, 2, 3)), "--stop-after", "construction"],
-        plugins=plugins,
-        cwd=project.folder,
-    )
+    done = run_casebound(["run", "--stop-after", "construction"], plugins=plugins, cwd=project.folder)
     assert done.returncode == 0, done.stderr
+    for number in (1, 2, 3):
+        package = workspace(project).package(f"router#{number}")
+        assert package.exists(layout.CASE)
+        assert verify_package(package.root, project.host()).answer == "unfinished"  # and what is there holds
     assert calls(project.folder) == []
-    assert [verify_package(workspace(project).package(name).root, project.host()).answer for name in ("router#1",)] == [
-        "unfinished"
-    ]
 
 
 def test_the_python_call_does_what_the_command_does(project: Inventory, monkeypatch) -> None:
@@ -189,6 +183,16 @@ def test_each_end_has_its_exit_status(project: Inventory, plugins: Path, argumen
     done = run(project, plugins, *arguments)
     assert (done.returncode, word in done.stderr) == (status, True), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_standard_input_that_is_closed_is_refused(project: Inventory, plugins: Path) -> None:
+    command = f'"{sys.executable}" -P -m casebound import - report.md <&-'
+    environment = {**os.environ, "PYTHONPATH": str(plugins)}
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=project.folder, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (1, "1 imported, 0 known, 1 refused\n")
+    assert "REPORT_UNREADABLE" in done.stderr
 
 
 def test_a_pipe_is_told_now_and_then_and_a_name_that_is_no_text_is_shown(project: Inventory, plugins: Path) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +15,7 @@ from casebound.errors import ProviderError
 from casebound.runs import Run, RunOptions
 from casebound.settings import load_settings
 from casebound.store import Workspace
-from casebound.testing.distributions import run_casebound
+from casebound.testing.distributions import listen_to_ctrl_c, run_casebound
 from casebound.testing.inventory import write_inventory
 from casebound.testing.inventory_command import behave, calls, install_inventory
 from casebound.testing.inventory_model import InventoryModel
@@ -113,3 +117,27 @@ def close_index(inventory):
     settings = load_settings(inventory.folder / "casebound.toml")
     Index.open(Workspace(inventory.workspace), settings, inventory.clock).close()
     assert not list(inventory.workspace.glob("index.sqlite-*"))
+
+
+def test_ctrl_c_twice_ends_at_once_and_the_next_run_goes_on_with_what_was_resumed(inventory, casebound, tmp_path):
+    inventory.configure(behave("hang"))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "plugins")}
+    command = [sys.executable, "-P", "-m", "casebound", "resume", "--due", "--workspace", "workspace"]
+    with subprocess.Popen(
+        command,
+        cwd=inventory.folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=listen_to_ctrl_c,
+    ) as process:
+        assert [process.stderr.readline() for _ in range(2)] == ["hanging\n"] * 2
+        process.send_signal(signal.SIGINT)
+        assert "nothing new begins, waiting for 2 calls in flight" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(60), process.stdout.read()) == (130, "")
+    inventory.configure(behave("answer"))
+    done = casebound("run", "--format", "json")
+    assert json.loads(done.stdout)["cases"] == {"blocked": 1, "interpreted": 2}
+    assert len(calls(inventory.folder)) == 2 + 2 * 3  # each call that was cut off is unknown, and asked once more

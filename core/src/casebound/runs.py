@@ -24,7 +24,7 @@ from casebound.workspace.lease import new_owner
 from casebound.workspace.local import run as run_here
 from casebound.workspace.outcome import Ended, Outcomes, RunSummary
 from casebound.workspace.reindex import reconcile
-from casebound.workspace.resuming import DueResumption
+from casebound.workspace.resuming import Resumption
 from casebound.workspace.selection import Selection
 
 MOST_JOBS = 4096
@@ -175,7 +175,7 @@ class Run:
             leased=options.package_id if options.leased else None,
             command=self._command(owner),
         )
-        pipeline = DueResumption(project.pipeline) if options.resumes else project.pipeline
+        pipeline = Resumption(project.pipeline) if options.resumes else project.pipeline
         return Dispatch(project.engine, pipeline, project.workspace, index, task, self._note)
 
     async def _supervised(self, dispatch: Dispatch, began: Callable[[asyncio.Task[None]], None]) -> None:

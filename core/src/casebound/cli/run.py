@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack, redirect_stdout, suppress
+from contextlib import ExitStack, redirect_stdout
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
@@ -15,14 +14,12 @@ import click
 from casebound.cli.cases import stop_option
 from casebound.cli.common import debugging, print_json, print_nodes, print_note, print_text
 from casebound.cli.given import Given, project_options
+from casebound.cli.stopping import Stopping, leave_at_once
 
 if TYPE_CHECKING:
     from casebound.cli.log import JsonLog
-    from casebound.cli.stopping import Stopping
     from casebound.runs import Run, RunOptions
     from casebound.workspace.outcome import Ended, RunSummary
-
-_INTERRUPTED = 130
 
 
 @click.command(help="Take the cases of the workspace as far as they go, many at once. Ctrl-C ends the run in order.")
@@ -56,8 +53,6 @@ def run(
     as_json: bool,
 ) -> int:
     """Run, show how it goes, and print what came of it."""
-    from casebound.cli.stopping import Stopping
-
     with Stopping() as stopping:
         from casebound.runs import RunOptions
 
@@ -127,7 +122,7 @@ def _watched(run: Run, stopping: Stopping, log: JsonLog | None, *, as_json: bool
 
         def leave() -> NoReturn:
             shown.close()
-            _leave_at_once(output, sys.stderr)
+            leave_at_once(output, sys.stderr)
 
         if pictured:
             from casebound.cli.live import live_picture
@@ -139,14 +134,6 @@ def _watched(run: Run, stopping: Stopping, log: JsonLog | None, *, as_json: bool
             return run.execute(lambda task: stopping.of(run, task))
         except asyncio.CancelledError:
             leave()
-
-
-def _leave_at_once(*streams: TextIO) -> NoReturn:
-    """End the process, whatever its threads do."""
-    for stream in streams:
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(_INTERRUPTED)
 
 
 def _teller(output: TextIO | None) -> Callable[[Ended], None]:

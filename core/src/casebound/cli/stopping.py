@@ -11,11 +11,13 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
 from casebound.cli.common import print_note
 from casebound.gate import INTERRUPTED
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from casebound.runs import Run
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_INTERRUPTED = 130
 _A_MOMENT_S = 1.0
 
 
@@ -37,7 +40,7 @@ class Stopping:
 
     def __init__(self) -> None:
         self.say: Callable[[str, int], None] = _say
-        self.leave: Callable[[], object] = lambda: None
+        self.leave: Callable[[], object] = lambda: leave_at_once(sys.stdout, sys.stderr)
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
         self._signals = 0
@@ -79,6 +82,14 @@ class Stopping:
         if self._task is not None:
             self._task.cancel()
             self._task.get_loop().call_later(_A_MOMENT_S, self.leave)
+
+
+def leave_at_once(*streams: TextIO) -> NoReturn:
+    """End the process, whatever its threads do."""
+    for stream in streams:
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(_INTERRUPTED)
 
 
 def _say(reason: str, in_flight: int) -> None:

@@ -25,7 +25,7 @@ from casebound.store.lock import exclusive
 from casebound.workspace.index import Index
 from casebound.workspace.leases import Leases
 from casebound.workspace.outcome import Ended
-from casebound.workspace.resuming import DueResumption
+from casebound.workspace.resuming import Resumption
 from casebound.workspace.row import CaseRow, derive_row
 from casebound.workspace.runner import Job, RunJobs
 from casebound.workspace.selection import Selection
@@ -72,7 +72,7 @@ class Dispatch:
     def __init__(
         self,
         engine: Engine,
-        pipeline: Pipeline | DueResumption,
+        pipeline: Pipeline | Resumption,
         workspace: Workspace,
         index: Index,
         task: Task,
