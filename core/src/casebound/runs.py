@@ -119,7 +119,8 @@ class Run:
         self.jobs = options.jobs or project.settings.limits.in_flight
         _check_numbers(options)
         project.check_run(options.stop_after)
-        self._run_jobs = run_here if options.resumes else project.runner()
+        # A process that a runner started for one case does the work itself.
+        self._run_jobs = run_here if options.resumes or options.leased else project.runner()
         self._selection = self._select()
         make_room(self.jobs)
         self.gate = gate or Gate(options.max_dispatches)
