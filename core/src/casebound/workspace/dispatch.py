@@ -122,9 +122,7 @@ class Dispatch:
         try:
             while self._engine.gate.reason is None:
                 self._changed.clear()
-                claimed = await self._leases.claim(ahead, task.selection)
-                # A process that was stopped for long finds its own leases free, though it still works on the cases.
-                if claimed := [one for one in claimed if one not in self.under_way]:
+                if claimed := await self._leases.claim(ahead, task.selection):
                     return claimed
                 if not await self._something_comes():
                     break
