@@ -24,7 +24,7 @@ from casebound.store.lock import exclusive
 from casebound.workspace.index import Index
 from casebound.workspace.leases import Leases
 from casebound.workspace.outcome import Ended
-from casebound.workspace.resuming import DueResumption
+from casebound.workspace.resuming import Resumption
 from casebound.workspace.row import CaseRow, derive_row
 from casebound.workspace.runner import Job, RunJobs
 from casebound.workspace.selection import Selection
@@ -71,7 +71,7 @@ class Dispatch:
     def __init__(
         self,
         engine: Engine,
-        pipeline: Pipeline | DueResumption,
+        pipeline: Pipeline | Resumption,
         workspace: Workspace,
         index: Index,
         task: Task,
@@ -121,9 +121,7 @@ class Dispatch:
         try:
             while self._engine.gate.reason is None:
                 self._changed.clear()
-                claimed = await self._leases.claim(ahead, task.selection)
-                # A process that was stopped for long finds its own leases free, though it still works on the cases.
-                if claimed := [one for one in claimed if one not in self.under_way]:
+                if claimed := await self._leases.claim(ahead, task.selection):
                     return claimed
                 if not await self._something_comes():
                     break

@@ -40,6 +40,7 @@ class IndexServer(Database):
             connect_args={
                 "connect_timeout": _CONNECT_S,
                 "client_encoding": "utf8",
+                "application_name": "casebound",
                 "options": f"-c lock_timeout={WAIT_S}s -c statement_timeout={WAIT_S}s",
             },
         )
@@ -62,9 +63,6 @@ class IndexServer(Database):
             _make_tables_alone(connection)
             METADATA.drop_all(connection)
             fill(connection, self.belongs_to)
-
-    def check(self) -> None:
-        """Leave it to the server, which keeps its own files."""
 
 
 def _has_tables(connection: Connection) -> bool:
