@@ -49,7 +49,14 @@ def ours(server: model_server.RunningServer, processes: int, cases: int = CASES)
 def peer(server: model_server.RunningServer, side: str, calls: int) -> dict[str, float]:
     """Return rate and CPU a call of a peer."""
     server.figures()
-    command = [str(PEERS), str(Path(__file__).with_name("peer_calls.py")), side, server.root, str(calls), str(IN_FLIGHT)]
+    command = [
+        str(PEERS),
+        str(Path(__file__).with_name("peer_calls.py")),
+        side,
+        server.root,
+        str(calls),
+        str(IN_FLIGHT),
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         sys.exit(f"{side} failed: {ran.stderr[-2000:]}")

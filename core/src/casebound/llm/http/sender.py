@@ -30,6 +30,9 @@ from casebound.llm.http.settings import HttpSettings
 from casebound.llm.provider import unsendable
 from casebound.settings import Secret
 
+# For sessions that the transport would open itself; ours has its own, which verifies. By default it would read all
+# certificates of the system for nothing.
+_UNUSED_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"})
 
 
@@ -150,7 +153,7 @@ class HttpSender:
             },
             params=dict(dialect.query),
             timeout=httpx.Timeout(None, connect=self._settings.connect_timeout_s),
-            transport=AiohttpTransport(client=self._open_session),
+            transport=AiohttpTransport(client=self._open_session, verify=_UNUSED_TLS),
             trust_env=False,
         )
 
