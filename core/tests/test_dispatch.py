@@ -149,6 +149,7 @@ def test_a_case_that_is_refused_ends_no_other_and_is_told(inventory):
     [refused] = summary.refused
     assert (refused["package"], refused["code"], summary.refused_total) == ("INC-1", "BINDING_CHANGED", 1)
     assert "it asked scripted test-model" in refused["error"]
+    assert "casebound revise INC-1" in refused["error"]
     assert [one.row.package_id for one in ended if one.refused] == ["INC-1"]
     assert rows_of(inventory)["INC-1"].stopped == "BINDING_CHANGED"
     assert summary.exit_status == 1
