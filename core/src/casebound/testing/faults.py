@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -58,17 +60,22 @@ def wait_for(child: int) -> int:
 
 @contextmanager
 def watch(point: Point) -> Iterator[None]:
-    """Call `point` with the name of each place that a run passes where files are made."""
+    """Call `point` with the name of each place that a run passes where files are made.
+
+    A file passes three: `before PATH`, `nameless PATH` (its last byte is flushed, its name is not there), `behind PATH`.
+    """
     create_file, link = vars(package_module)["create_file"], write_module._link
+    growing = threading.local()
 
     def watched_create(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
         point(f"before {path}")
+        growing.path = path
         new: bool = create_file(folders, path, data, tmp=tmp)
         point(f"behind {path}")
         return new
 
     def watched_link(temporary: str, below: int, name: str, folder: int) -> bool:
-        point(f"before the name {name}")
+        point(f"nameless {growing.path}")
         return link(temporary, below, name, folder)
 
     vars(package_module)["create_file"], write_module._link = watched_create, watched_link
@@ -76,6 +83,15 @@ def watch(point: Point) -> Iterator[None]:
         yield
     finally:
         vars(package_module)["create_file"], write_module._link = create_file, link
+
+
+_CASE = re.compile(r"\bcases/[^/]+/(?:analysis/interpretations/[0-9]{4}/)?")
+_NUMBER = re.compile(r"(?<=[-/])[0-9]{4}(?=[./])")
+
+
+def kind_of(name: str) -> str:
+    """Return the name of a point without case, number and digest: what all points of its kind share."""
+    return re.sub(r"sha256-[0-9a-f]{64}", "DIGEST", _NUMBER.sub("N", _CASE.sub("", name)))
 
 
 @dataclass(slots=True)
