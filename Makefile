@@ -7,9 +7,11 @@ PYTHON := $(or $(PYTHON),$(shell for p in python3.11 python3.12 python3.13 pytho
 PLUGINS := $(sort $(wildcard plugins/*/pyproject.toml))
 VENV := .venv
 BIN := $(VENV)/bin
-TOOLS := mypy ruff import-linter pytest-xdist types-jsonschema types-PyMySQL
+TOOLS := mypy ruff import-linter pytest-timeout pytest-xdist types-jsonschema types-PyMySQL
 CODEX := 0.171.0
 QUICK := not services and not faults and not realdata and not foreign
+# No test takes so long: one that hangs fails with where it stood, and the others go on.
+PYTEST := $(BIN)/python -m pytest -q --timeout=600
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
@@ -37,7 +39,7 @@ demo-local: $(VENV)/.ready .venv-model/.ready  ## the demo, each stage in turn b
 	@$(BIN)/python scripts/demo_local.py
 
 test: $(VENV)/.ready            ## everything that needs nothing but this checkout
-	@$(BIN)/python -m pytest -q -n auto -m "$(QUICK)"
+	@$(PYTEST) -n auto -m "$(QUICK)"
 
 # Servers that this project did not write live apart: what they bring would mix with ours.
 .venv-foreign/.ready: tests/services/foreign-requirements.txt $(VENV)/.ready
@@ -52,8 +54,8 @@ test: $(VENV)/.ready            ## everything that needs nothing but this checko
 
 test-all: $(VENV)/.ready .venv-foreign/.ready .codex-cli/$(CODEX)/.ready  ## everything: services, faults, real data, foreign servers
 	@$(MAKE) --no-print-directory .venv-model/.ready || echo "no local model here: its tests skip"
-	@$(BIN)/python -m pytest -q -n auto -m "$(QUICK)"
-	@$(BIN)/python -m pytest -q -m "not ($(QUICK))"
+	@$(PYTEST) -n auto -m "$(QUICK)"
+	@$(PYTEST) -m "not ($(QUICK))"
 
 check: $(VENV)/.ready           ## format, lint, types, imports, generated files
 	@$(BIN)/ruff format --check --quiet .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -18,6 +19,10 @@ class Clock(Protocol):
         """Return seconds on a clock that never goes back; only differences mean anything."""
         ...
 
+    async def sleep(self, seconds: float) -> None:
+        """Return once `seconds` have passed on the clock that never goes back."""
+        ...
+
 
 class SystemClock:
     """The machine's own clock."""
@@ -29,6 +34,10 @@ class SystemClock:
     def monotonic(self) -> float:
         """Return seconds on a clock that never goes back."""
         return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once `seconds` have passed."""
+        await asyncio.sleep(seconds)
 
 
 def format_time(moment: datetime) -> str:

@@ -13,6 +13,7 @@ CORE_COMMANDS: dict[str, str] = {
     "catalogs": "List catalogs, and search names in them.",
     "resolve": "Resolve the entities of reports: the whole job.",
     "show": "Show a case: plan, candidates, assessment, interpretation.",
+    "run": "Take all cases of the workspace further, many at once.",
     "resume": "Let a blocked case go on.",
     "revise": "Interpret a case anew under the settings at hand.",
     "explain": "Explain each claim down to the text and the row.",

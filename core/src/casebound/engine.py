@@ -12,12 +12,15 @@ from casebound.clock import Clock, format_time
 from casebound.contracts.interpretation import Event
 from casebound.contracts.model_call import ModelRequest
 from casebound.errors import ResearchError, SettingsError
+from casebound.gate import Gate
 from casebound.llm.permit import UNLIMITED, Permit
 from casebound.llm.provider import Provider
+from casebound.llm.tally import Tally
 from casebound.progress import latest_revision
 from casebound.research.catalog import CatalogSource, open_database
 from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.package import Package
+from casebound.store.preview import Preview
 
 
 @dataclass(slots=True)
@@ -29,6 +32,8 @@ class Engine:
         providers: by stage: those of a caller, each in place of everybody who may answer the stage.
         on_step: called with the package and the name of each step that begins, for progress.
         allow: called with each request before it is frozen; raises where it may not be asked at all.
+        gate: of the run; every request goes through it.
+        tally: counts every request that is sent.
     """
 
     bound: Bound
@@ -37,6 +42,8 @@ class Engine:
     providers: dict[str, Provider] = field(default_factory=dict)
     on_step: Callable[[Package, str], None] = lambda package, step: None
     allow: Callable[[ModelRequest], None] = lambda request: None
+    gate: Gate = field(default_factory=Gate)
+    tally: Tally = field(default_factory=Tally)
     _source: CatalogSource | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
 
@@ -79,10 +86,20 @@ class Engine:
 
     @asynccontextmanager
     async def permit(self, package: Package, request: ModelRequest, place: int) -> AsyncIterator[Permit]:
-        """Give leave for one call of the answerer at `place` of the request's stage. Raises as `allow` and `spend`."""
+        """Give leave for one call of the answerer at `place` of the request's stage. Raises as `allow` and `spend`.
+
+        Raises:
+            Stopped: the run makes no further call.
+        """
         self.allow(request)
+        self.gate.check()
         self.spend(package)
-        yield UNLIMITED
+        if isinstance(package, Preview):
+            yield UNLIMITED
+            return
+        self.gate.enter()
+        with self.tally.counted(UNLIMITED) as permit:
+            yield permit
 
     def block(self, package: Package, stage: str, error: ResearchError) -> None:
         """Record that the case waits for the database, and from when on it may be resumed."""

@@ -305,6 +305,15 @@ register_codes(
             ("CASE_BUSY", "another process works on this case", "wait until it has ended, then repeat the command"),
         ),
         *_rows(
+            UnavailableError,
+            3,
+            (
+                "INDEX_UNAVAILABLE",
+                "the index of the workspace cannot be used",
+                "check the server or the disk; no case is lost, `casebound reindex` makes the index again",
+            ),
+        ),
+        *_rows(
             ResearchError,
             3,
             ("RESEARCH_UNAVAILABLE", "the database did not answer", "check the server, then `casebound resume CASE`"),
@@ -487,6 +496,25 @@ register_codes(
             ("VERIFY_BINDING", "a field does not bind what it must bind", "restore the file from a copy"),
             ("VERIFY_FAILED", "what should follow from a file cannot be derived", "restore the package from a copy"),
             ("VERIFY_EXTRA", "a file stands where none may stand", "move it out of the package"),
+        ),
+        *_rows(
+            IntegrityError,
+            1,
+            (
+                "INDEX_VERSION",
+                "the index is of another release",
+                "`casebound reindex` makes it again from the cases",
+            ),
+            (
+                "INDEX_BROKEN",
+                "the index of the workspace does not hold",
+                "`casebound reindex` makes it again from the cases",
+            ),
+            (
+                "INDEX_FOREIGN",
+                "the index is another workspace's",
+                "name a database of its own in [workspace]; `casebound reindex` takes this one over",
+            ),
         ),
         *_rows(
             PluginError,

@@ -24,6 +24,7 @@ BUILTINS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("builtin-intake", "casebound.intake.builtin", ("casebound_readers",)),
     ("builtin-protocols", "casebound.protocols.builtin", ("casebound_protocols",)),
     ("builtin-validators", "casebound.validators.builtin", ("casebound_validators",)),
+    ("builtin-workspace", "casebound.workspace.builtin", ("casebound_runners",)),
 )
 
 

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+MOST_THREADS = 16  # for what blocks: look-ups, so that as many connections to the database are open at most, and phases
+
 
 class Loop:
     """Runs coroutines to their end, one at a time, always on the same event loop."""
@@ -26,6 +28,8 @@ class Loop:
         """Return what `work` returns, or raise what it raises."""
         if self._runner is None:
             self._runner = asyncio.Runner()
+            blocking = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="casebound-blocking")
+            self._runner.get_loop().set_default_executor(blocking)
             # A loop that nobody closed is let go of without running anything on it: another may run here then.
             weakref.finalize(self, self._runner.get_loop().close)
         if not _a_loop_runs_here():

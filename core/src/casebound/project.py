@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from casebound import __version__
 from casebound.binding import Bound, bind
@@ -38,7 +38,9 @@ from casebound.store.preview import Preview, WouldWrite
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
+    from casebound.workspace.runner import RunJobs
 
+T = TypeVar("T")
 Path_ = str | os.PathLike[str]
 _HOW_TO_CALL = "resolve(*paths) takes each path as an argument of its own, Project.resolve a list of them"
 
@@ -223,6 +225,42 @@ class Project:
         package = self.workspace.find(case)
         with contradictions_told(package):
             return derive_chain(package)
+
+    # --- many cases -------------------------------------------------------------------------------------------------
+
+    @property
+    def engine(self) -> Engine:
+        """What all cases share."""
+        return self._engine
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What takes a case forward."""
+        return self._pipeline
+
+    def runner(self) -> RunJobs:
+        """Return the runner that the settings name.
+
+        Raises:
+            SettingsError: nobody offers it (`SETTINGS_NAME`).
+            PluginError: it does not import, or two plugins claim its name.
+        """
+        host, name = self.host, self.settings.workspace.runner
+        spec = host.need("runners", name, pointer="workspace.runner", path=str(self.settings.path))
+        return cast("RunJobs", host.load_named("runners", name, spec.run))
+
+    def check_run(self, stop_after: str | None) -> None:
+        """Refuse what no case could go on with, before anything is written: an unknown phase, a missing key.
+
+        Raises:
+            SettingsError: with what is accepted, or what is missing.
+        """
+        self._check_phase(stop_after)
+        self._reach_outside(stop_after)
+
+    def work(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what `work` returns, on the event loop to which the connections of all providers belong."""
+        return self._loop.run(work)
 
     # --- one report -------------------------------------------------------------------------------------------------
 

@@ -64,6 +64,7 @@ __all__ = [
     "Settings",
     "database_url",
     "find_settings",
+    "index_url",
     "load_settings",
     "parse_settings",
     "read_llm_table",
@@ -313,13 +314,23 @@ def database_url(settings: Settings) -> Secret:
             found="no [database] table",
             expected="url or url_env",
         )
-    key = database.key
-    url = database.url if database.url is not None else _variable(database.url_env or "", key, str(settings.path))
-    if not re.match(r"^[a-z][\w+]*://", url):
-        raise SettingsError(
-            "SETTINGS_VALUE", path=str(settings.path), pointer=key, expected="a database URL such as sqlite:///world.db"
-        )
-    return Secret(_absolute_sqlite(url, settings.path.parent))
+    return _url(settings, database.url, database.url_env, database.key, example="sqlite:///world.db")
+
+
+def index_url(settings: Settings) -> Secret | None:
+    """Return the URL of the index, None where it is the workspace's own file. Raises as `database_url`."""
+    table = settings.workspace
+    if table.index_url is None and table.index_url_env is None:
+        return None
+    return _url(settings, table.index_url, table.index_url_env, table.key, example="postgresql://host/cases")
+
+
+def _url(settings: Settings, url: str | None, url_env: str | None, key: str, *, example: str) -> Secret:
+    path = str(settings.path)
+    found = url if url is not None else _variable(url_env or "", key, path)
+    if not re.match(r"^[a-z][\w+]*://", found):
+        raise SettingsError("SETTINGS_VALUE", path=path, pointer=key, expected=f"a database URL such as {example}")
+    return Secret(_absolute_sqlite(found, settings.path.parent))
 
 
 def _absolute_sqlite(url: str, folder: Path) -> str:

@@ -268,6 +268,11 @@ class WorkspaceTable(Table):
             raise ValueError("only one of index_url and index_url_env")
         return self
 
+    @property
+    def key(self) -> str:
+        """The key that says where the index is."""
+        return "workspace.index_url" if self.index_url is not None else "workspace.index_url_env"
+
 
 class Settings(Table):
     """A whole settings file.

@@ -32,6 +32,7 @@ HOMES: dict[str, str] = {
     "catalogs": "casebound.cli.catalogs",
     "resolve": "casebound.cli.cases",
     "show": "casebound.cli.cases",
+    "run": "casebound.cli.workspace",
     "resume": "casebound.cli.cases",
     "revise": "casebound.cli.cases",
     "explain": "casebound.cli.cases",

@@ -39,6 +39,7 @@ _SQLITE = {
     9: _TIME,
     10: "the file cannot be read",
     11: "the file is damaged",
+    13: "the disk is full",
     14: "the file cannot be opened (a database in WAL mode needs a folder that may be written)",
     23: "the statement is not one that is allowed",
     26: _NO_SQLITE,
@@ -53,6 +54,7 @@ _SQLSTATE = {
     "57": _LOST,
     "55": _LOCKED,
     "25P03": _TIME,
+    "53100": "the server's disk is full",
     "53": _CONNECT,
 }
 
@@ -66,7 +68,7 @@ def failure(cause: BaseException, where: str, *, late: bool = False, missing: st
         late: whether the time limit had passed by then; of that, a connection that we cut off ourselves says nothing.
         missing: why there cannot be a database, where that is known.
     """
-    reason = missing or _reason(cause)
+    reason = missing or reason_of(cause)
     if missing or reason in (_NO_DATABASE, _NO_SQLITE):
         return SettingsError("SETTINGS_DATABASE", where=where, found=reason)
     if late and reason in (_CONNECT, _CONNECT_OR_LOGIN, _LOST, _REFUSED):
@@ -79,7 +81,8 @@ def time_over(where: str) -> ResearchError:
     return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=_TIME)
 
 
-def _reason(cause: BaseException) -> str:
+def reason_of(cause: BaseException) -> str:
+    """Return what went wrong, in words that hold nothing of the driver's."""
     if isinstance(cause, DBAPIError):
         return _driver_reason(cause.orig)
     if isinstance(cause, UnicodeError):

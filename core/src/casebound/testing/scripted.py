@@ -5,6 +5,7 @@ The scripted provider obeys the contract of real ones and passes the same suite 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -145,11 +146,12 @@ class RaisingProvider:
 
 
 class FixedClock:
-    """A clock that moves only by hand."""
+    """A clock that moves only by hand; who sleeps by it wakes when it was advanced far enough."""
 
     def __init__(self, start: datetime = datetime(2026, 11, 1, 8, tzinfo=UTC)) -> None:
         self._start = start
         self._elapsed = timedelta()
+        self._sleepers: list[tuple[timedelta, asyncio.Future[None]]] = []
 
     def now(self) -> datetime:
         """Return the time at which the clock was set."""
@@ -164,7 +166,31 @@ class FixedClock:
         if seconds < 0:
             raise ValueError("a clock never goes back; use set_now for a wall clock that was corrected")
         self._elapsed += timedelta(seconds=seconds)
+        for due, sleeper in self._asleep():
+            if due <= self._elapsed:
+                sleeper.get_loop().call_soon_threadsafe(_wake, sleeper)
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once the clock was advanced by `seconds`."""
+        if seconds <= 0:
+            return await asyncio.sleep(0)
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append((self._elapsed + timedelta(seconds=seconds), sleeper))
+        return await sleeper
+
+    def next_waking(self) -> float | None:
+        """Return in how many seconds somebody who sleeps would wake, None where nobody sleeps."""
+        return min(((due - self._elapsed).total_seconds() for due, _ in self._asleep()), default=None)
+
+    def _asleep(self) -> list[tuple[timedelta, asyncio.Future[None]]]:
+        self._sleepers = [(due, sleeper) for due, sleeper in self._sleepers if not sleeper.done()]
+        return self._sleepers
 
     def set_now(self, moment: datetime) -> None:
         """Correct the wall clock, as an operator might; `monotonic` does not change."""
         self._start = moment - self._elapsed
+
+
+def _wake(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)

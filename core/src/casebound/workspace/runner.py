@@ -14,7 +14,8 @@ class Job:
     Attributes:
         package_id: of the case.
         here: does the work in this process; it records what becomes of the case and raises only to end the run.
-        command: program and arguments that do the work in another process, which reaches the same workspace.
+        command: program and arguments that do the work in another process, which reaches the same workspace. Its exit
+            status is that of the case, and no runner's business: what became of the case stands in the workspace.
     """
 
     package_id: str

@@ -1,0 +1,223 @@
+"""`casebound.run`: takes the cases of a workspace further, as many at once as there is room for."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+
+from casebound.contracts.case import Admission
+from casebound.descriptors import make_room
+from casebound.errors import CaseboundError, SettingsError
+from casebound.gate import Gate
+from casebound.project import Path_, Project
+from casebound.store import Workspace, layout
+from casebound.workspace.account import take_account
+from casebound.workspace.dispatch import Dispatch, Task
+from casebound.workspace.index import Index
+from casebound.workspace.lease import new_owner
+from casebound.workspace.outcome import Ended, Outcomes, RunSummary
+from casebound.workspace.row import derive_row
+from casebound.workspace.selection import Selection
+
+MOST_JOBS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a run is asked for; see `run`.
+
+    Attributes:
+        leased: the owner of the lease on the one case of `package_id`, who started this run for it.
+    """
+
+    case_id: str | None = None
+    package_id: str | None = None
+    stop_after: str | None = None
+    max_dispatches: int | None = None
+    jobs: int | None = None
+    wait: bool = False
+    leased: str | None = None
+
+
+def run(
+    *,
+    project_config: Path_ | None = None,
+    llm_config: Path_ | None = None,
+    workspace: Path_ | None = None,
+    case_id: str | None = None,
+    package_id: str | None = None,
+    stop_after: str | None = None,
+    max_dispatches: int | None = None,
+    jobs: int | None = None,
+    wait: bool = False,
+) -> RunSummary:
+    """Take every case of the workspace as far as it goes now, and tell what came of it.
+
+    Args:
+        project_config: `casebound.toml`; None: the nearest one upwards from the current folder.
+        llm_config: a TOML file whose `[llm]` table replaces that of the settings.
+        workspace: folder of the packages; None: `.casebound/` beside the settings.
+        case_id: only the cases of this id.
+        package_id: only this package.
+        stop_after: the last phase to run.
+        max_dispatches: most model calls; one more is never sent.
+        jobs: cases at once; None: `[limits] in_flight`.
+        wait: stay until pending retries have come due.
+
+    Raises:
+        CaseboundError: nothing could be done; what happened to one case stands in the summary.
+        KeyboardInterrupt: the run was interrupted; every case can go on.
+    """
+    options = RunOptions(
+        case_id=case_id,
+        package_id=package_id,
+        stop_after=stop_after,
+        max_dispatches=max_dispatches,
+        jobs=jobs,
+        wait=wait,
+    )
+    project = Project.open(project_config, llm_config=llm_config, workspace=workspace)
+    try:
+        return Run(project, options).execute()
+    finally:
+        project.close()
+
+
+class Run:
+    """One run over the workspace of a project.
+
+    Attributes:
+        gate: closing it lets the run end, with everything that is in flight recorded.
+        outcomes: what has ended so far.
+        dispatch: what works on it now, None before that.
+        tell: called with each case that ended.
+    """
+
+    def __init__(self, project: Project, options: RunOptions, *, gate: Gate | None = None) -> None:
+        """Check everything that can be known beforehand; nothing is written.
+
+        Raises:
+            SettingsError: an unknown phase, runner, package or case; a missing variable or key; a number that is none.
+        """
+        self.project = project
+        self.options = options
+        self.outcomes = Outcomes()
+        self.dispatch: Dispatch | None = None
+        self.tell: Callable[[Ended], None] = lambda ended: None
+        self.jobs = options.jobs or project.settings.limits.in_flight
+        _check_numbers(options)
+        project.check_run(options.stop_after)
+        self._run_jobs = project.runner()
+        self._selection = self._select()
+        make_room(self.jobs)
+        self.gate = gate or Gate(options.max_dispatches)
+
+    def execute(self, began: Callable[[asyncio.Task[None]], None] = lambda task: None) -> RunSummary:
+        """Run, and return what came of it; `began` is called with the task that may be cancelled to end it at once.
+
+        Raises:
+            CaseboundError: index or workspace went away; what was in flight is recorded as far as possible.
+        """
+        project = self.project
+        project.workspace.prepare()
+        index = Index.open(project.workspace, project.settings, project.clock)
+        try:
+            reconcile(index, project.workspace, tuple(project.host.phases))
+            owner = self.options.leased or new_owner()
+            project.work(self._take_further(index, owner, began))
+            account = take_account(index, owner, self._selection)
+        finally:
+            index.close()
+        tally = project.engine.tally
+        return RunSummary(
+            cases=account.cases,
+            left=account.left,
+            dispatches=tally.sent,
+            input_tokens=tally.input_tokens,
+            output_tokens=tally.output_tokens,
+            stopped=self.gate.reason,
+            retry_at=account.retry_at,
+            refused=tuple(self.outcomes.refused),
+            refused_total=self.outcomes.refused_total,
+        )
+
+    async def _take_further(self, index: Index, owner: str, began: Callable[[asyncio.Task[None]], None]) -> None:
+        project, options = self.project, self.options
+        task = Task(
+            owner=owner,
+            selection=self._selection,
+            most=self.jobs,
+            wait=options.wait,
+            lease_s=project.settings.workspace.lease_s,
+            leased=options.package_id if options.leased else None,
+            command=self._command(owner),
+        )
+        project.engine.gate = self.gate
+        self.dispatch = Dispatch(project.engine, project.pipeline, project.workspace, index, task, self._note)
+        current = asyncio.current_task()
+        assert current is not None  # noqa: S101  # a coroutine that runs has one
+        began(current)
+        await self.dispatch.run(self._run_jobs)
+
+    def _note(self, ended: Ended) -> None:
+        self.outcomes.note(ended)
+        self.tell(ended)
+
+    def _select(self) -> Selection:
+        """Return what the options name. Raises `SettingsError` (`CASE_UNKNOWN`) where the workspace does not hold it."""
+        case_id, package_id, workspace = self.options.case_id, self.options.package_id, self.project.workspace
+        stop_after = self.options.stop_after
+        if package_id is not None:
+            if not workspace.package(package_id).exists(layout.PACKAGE) or not _is_of(workspace, package_id, case_id):
+                raise _unknown(workspace, package_id if case_id is None else f"{package_id} of case {case_id}")
+            return Selection(package_ids=(package_id,), stop_after=stop_after)
+        if case_id is None:
+            return Selection(stop_after=stop_after)
+        if not any(_is_of(workspace, one, case_id) for one in chain([case_id], workspace.package_ids())):
+            raise _unknown(workspace, case_id)
+        return Selection(case_ids=(case_id,), stop_after=stop_after)
+
+    def _command(self, owner: str) -> tuple[str, ...]:
+        """Return the command that takes further one case which `owner` leases, up to its package's id."""
+        project, options = self.project, self.options
+        named = {
+            "--project-config": project.settings.path,
+            "--llm-config": project.settings.llm_path if project.settings.llm_path != project.settings.path else None,
+            "--workspace": project.workspace.root,
+            "--stop-after": options.stop_after,
+            "--leased": owner,
+        }
+        given = [part for name, value in named.items() if value is not None for part in (name, str(value))]
+        return (sys.executable, "-P", "-m", "casebound", "run", *given, "--format", "json", "--package-id")
+
+
+def reconcile(index: Index, workspace: Workspace, phases: tuple[str, ...]) -> None:
+    """Add the cases that the index does not know."""
+    unknown = (name for name in workspace.package_ids() if index.get(name) is None)
+    index.upsert(derive_row(workspace.package(name), phases) for name in unknown)
+
+
+def _is_of(workspace: Workspace, package_id: str, case_id: str | None) -> bool:
+    """Tell whether a package is of that case; of None every one is, and one that cannot be read is of no other."""
+    if case_id is None:
+        return True
+    with suppress(CaseboundError):
+        admission = workspace.package(package_id).load_if(layout.ADMISSION, Admission)
+        return admission is not None and admission.case_id == case_id
+    return False
+
+
+def _unknown(workspace: Workspace, found: str) -> SettingsError:
+    return SettingsError("CASE_UNKNOWN", path=str(workspace.root), found=repr(found), allowed=workspace.package_ids())
+
+
+def _check_numbers(options: RunOptions) -> None:
+    for name, number, least in (("--jobs", options.jobs, 1), ("--max-dispatches", options.max_dispatches, 0)):
+        most = MOST_JOBS if name == "--jobs" else sys.maxsize
+        if number is not None and (type(number) is not int or not least <= number <= most):
+            expected = f"a number from {least}" + (f" to {MOST_JOBS}" if name == "--jobs" else "")
+            raise SettingsError("USAGE", pointer=name, found=repr(number), expected=expected, hint="give such a number")

@@ -1,0 +1,134 @@
+"""What a run comes to: how each case left it, and what all of them together say about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from casebound.errors import CODES, CaseboundError
+from casebound.gate import INTERRUPTED, Stopped
+from casebound.settings import redact_environment
+from casebound.workspace.row import CaseRow
+
+BUSY, BUDGET, BROKEN_CONTRACT = "CASE_BUSY", "BUDGET_REACHED", "CONTRACT_BROKEN"
+_MOST_TOLD = 20
+_UNAVAILABLE, _INTERRUPTED_STATUS = 3, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one case left the run.
+
+    Attributes:
+        row: what its files say now.
+        error: what it ended with, `Stopped` where the run let it go no further; None: it went as far as it could.
+    """
+
+    row: CaseRow
+    error: Exception | None = None
+
+    @property
+    def code(self) -> str | None:
+        """Why the run left it as it was, None where it did not."""
+        if self.error is None:
+            return None
+        if isinstance(self.error, Stopped):
+            return self.error.reason
+        return self.error.code if isinstance(self.error, CaseboundError) else BROKEN_CONTRACT
+
+    @property
+    def message(self) -> str | None:
+        """Its error for people, without a secret; None where there is none."""
+        if self.error is None or isinstance(self.error, Stopped):
+            return None
+        if isinstance(self.error, CaseboundError):
+            return str(self.error)
+        found = redact_environment(f"{type(self.error).__name__}: {self.error}".strip().splitlines()[0])
+        return str(CaseboundError(BROKEN_CONTRACT, found=found, hint="report this as a bug, with what --debug shows"))
+
+    @property
+    def of_the_run(self) -> bool:
+        """Whether what ended it is none of its own: the gate, or a budget of the whole run."""
+        if isinstance(self.error, CaseboundError):
+            return self.error.code == BUDGET and (self.error.pointer or "").startswith("budget.run")
+        return isinstance(self.error, Stopped)
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was left as it was for a reason of its own."""
+        return self.error is not None and self.code != BUSY and not self.of_the_run
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """What has ended so far, in numbers, and the first cases that were refused.
+
+    Attributes:
+        states: how often a case ended in each state.
+        busy: cases that another process held.
+    """
+
+    states: Counter[str] = field(default_factory=Counter)
+    busy: int = 0
+    refused: list[dict[str, str | None]] = field(default_factory=list)
+    refused_total: int = 0
+
+    def note(self, ended: Ended) -> None:
+        """Count one case."""
+        self.states[ended.row.state] += 1
+        self.busy += ended.code == BUSY
+        if ended.refused:
+            self.refused_total += 1
+            if len(self.refused) < _MOST_TOLD:
+                self.refused.append({"package": ended.row.package_id, "code": ended.code, "error": ended.message})
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What a run came to; `to_json` is the object that `run --format json` prints.
+
+    Attributes:
+        cases: by state, how many of the cases that the run had are there now.
+        left: selected cases that are not done: they wait, are refused, or belong to another process.
+        dispatches: model calls that were sent.
+        input_tokens, output_tokens: of these calls, as reported; None where one did not report.
+        stopped: why the run ended before its time; None: it did not.
+        retry_at: when the next of the selected cases that wait may go on, None where no time makes a difference.
+        refused: the first cases that were left as they were: package, code, error.
+        refused_total: how many were.
+    """
+
+    cases: Mapping[str, int]
+    left: int
+    dispatches: int
+    input_tokens: int | None
+    output_tokens: int | None
+    stopped: str | None
+    retry_at: str | None
+    refused: tuple[Mapping[str, str | None], ...]
+    refused_total: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the documented keys."""
+        return {
+            "cases": dict(sorted(self.cases.items())),
+            "left": self.left,
+            "dispatches": self.dispatches,
+            "tokens": {"input": self.input_tokens, "output": self.output_tokens},
+            "stopped": self.stopped,
+            "retry_at": self.retry_at,
+            "refused": [dict(one) for one in self.refused],
+            "refused_total": self.refused_total,
+        }
+
+    @property
+    def exit_status(self) -> int:
+        """The documented exit status of the run."""
+        if self.stopped == INTERRUPTED:
+            return _INTERRUPTED_STATUS
+        row = CODES.get(self.stopped or "")
+        if row is not None and row.exit_status == _UNAVAILABLE:
+            return _UNAVAILABLE
+        return int(bool(self.stopped or self.left or self.refused_total))
