@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, record, rehearse, resolve, resume, revise, show, verify
+    from casebound.api import explain, import_reports, record, rehearse, resolve, resume, revise, show, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
 
@@ -17,6 +17,7 @@ _HOMES = {
     "CaseboundError": "casebound.errors",
     "explain": "casebound.api",
     "hookimpl": "casebound.hookspecs",
+    "import_reports": "casebound.api",
     "record": "casebound.api",
     "rehearse": "casebound.api",
     "resolve": "casebound.api",
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "explain",
     "hookimpl",
+    "import_reports",
     "record",
     "rehearse",
     "resolve",

@@ -16,6 +16,7 @@ from casebound.recording import write_recording
 from casebound.rehearsal import Rehearsal, rehearse_package
 from casebound.result import Result
 from casebound.verification import Verification, verify_package
+from casebound.workspace.importing import ImportSummary
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
@@ -25,6 +26,7 @@ __all__ = [
     "Result",
     "Verification",
     "explain",
+    "import_reports",
     "record",
     "rehearse",
     "resolve",
@@ -61,6 +63,30 @@ def resolve(
     project = Project.open(project_config, llm_config=llm_config, workspace=workspace, replay_from=replay_from)
     try:
         return list(project.resolve(reports, package_id=package_id, stop_after=stop_after))
+    finally:
+        project.close()
+
+
+def import_reports(
+    *reports: Path_,
+    project_config: Path_ | None = None,
+    workspace: Path_ | None = None,
+    package_id: str | None = None,
+) -> ImportSummary:
+    """Admit many reports into the workspace; nothing else is done with them, and nobody is asked.
+
+    Args:
+        reports: files (one report each, JSON Lines, JSON arrays, GitHub exports), folders, `-` for standard input.
+        project_config: as for `resolve`.
+        workspace: as for `resolve`.
+        package_id: of a single report: a fresh case of it.
+
+    Raises:
+        CaseboundError: nothing could be done; what happened to one report is counted in the summary.
+    """
+    project = Project.open(project_config, workspace=workspace)
+    try:
+        return project.import_reports(reports, package_id=package_id)
     finally:
         project.close()
 

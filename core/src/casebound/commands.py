@@ -12,6 +12,7 @@ CORE_COMMANDS: dict[str, str] = {
     "protocols": "List the versions of the prompt protocols.",
     "catalogs": "List catalogs, and search names in them.",
     "resolve": "Resolve the entities of reports: the whole job.",
+    "import": "Admit many reports; nobody is asked.",
     "show": "Show a case: plan, candidates, assessment, interpretation.",
     "run": "Take all cases of the workspace further, many at once.",
     "resume": "Let a blocked case go on.",

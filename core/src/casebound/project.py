@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from casebound import __version__
 from casebound.binding import Bound, bind
 from casebound.budget import Purse
 from casebound.clock import Clock, SystemClock, format_time
-from casebound.contracts.case import Admission
-from casebound.contracts.interpretation import Distribution, Event, PackageIdentity
+from casebound.contracts.interpretation import Event
 from casebound.engine import Engine
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
-from casebound.intake.admission import admit, check_duplicate, read_report
+from casebound.intake.admission import admit, read_report
 from casebound.llm.provider import Provider
 from casebound.llm.replay import ReplayProvider
 from casebound.loop import Loop
@@ -30,11 +28,15 @@ from casebound.recording import open_replay
 from casebound.result import Result, contradictions_told, derive_result, told_of_case
 from casebound.revision import begin_revision
 from casebound.settings import Settings, database_url, load_settings
-from casebound.store import Package, Workspace, layout
+from casebound.store import Package, Workspace
 from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
 from casebound.store.package import parse_canonical
 from casebound.store.preview import Preview, WouldWrite
+from casebound.workspace.admitting import admit_case
+from casebound.workspace.importing import Import, ImportSummary
+from casebound.workspace.index import Index
+from casebound.workspace.row import derive_row
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
@@ -138,6 +140,36 @@ class Project:
         self._reach_outside(stop_after)
         self.workspace.prepare()
         return (self._resolve_one(path, package_id, stop_after) for path in paths)
+
+    def import_reports(
+        self,
+        paths: Iterable[Path_],
+        *,
+        package_id: str | None = None,
+        on_report: Callable[[Import], None] = lambda running: None,
+    ) -> ImportSummary:
+        """Admit every report that files, folders and standard input (`-`) hold; no model is asked, and no database.
+
+        A report that cannot be admitted is counted with its error and the next one goes on; one that the workspace
+        holds is known. An interrupted import is finished by repeating it.
+
+        Raises:
+            SettingsError: what is no path; one package id for several reports.
+            UnavailableError: the workspace cannot be written (`WORKSPACE_WRITE`), or its index not be reached
+                (`INDEX_UNAVAILABLE`).
+        """
+        named = _paths(paths)
+        self.workspace.prepare()
+        index = Index.open(self.workspace, self.settings, self.clock)
+
+        def keep(packages: Sequence[Package]) -> None:
+            index.upsert(derive_row(package, self.host.phases) for package in packages)
+
+        try:
+            running = Import(self.workspace, self.host, self.settings.intake.max_bytes, keep, on_report)
+            return running.run(named, package_id=package_id)
+        finally:
+            index.close()
 
     def resume(self, case: str, *, stop_after: str | None = None) -> Result:
         """Go on with a blocked case, not before its retry time.
@@ -271,7 +303,7 @@ class Project:
             admission, _ = admit(
                 data, name=path, readers=readers, max_bytes=self.settings.intake.max_bytes, package_id=package_id
             )
-            package = self._admit(admission, data)
+            package, _ = admit_case(self.workspace, admission, data, self.host)
             with exclusive(package):
                 self.notes += notes_on_finished(package, self.bound, replays=self.replay is not None)
                 self.notes += notes_on_waiting(package, self.clock.now())
@@ -280,31 +312,6 @@ class Project:
             return Result(
                 report=path, case_id=None, package=None, state="refused", code=exc.code, resolver=None, error=str(exc)
             )
-
-    def _admit(self, admission: Admission, data: bytes) -> Package:
-        """Return the package of a report, creating it where the workspace does not hold it yet."""
-        package = self.workspace.package(admission.package_id)
-        known = package.load_if(layout.ADMISSION, Admission) if package.exists(layout.ADMISSION) else None
-        if known is not None:
-            check_duplicate(admission, [known])
-            return package
-        self.workspace.admit(package)
-        with exclusive(package):
-            identity = PackageIdentity(
-                package_id=admission.package_id,
-                case_id=admission.case_id,
-                casebound=__version__,
-                distributions=tuple(
-                    Distribution(name=plugin.distribution, version=plugin.version)
-                    for plugin in self.host.plugins
-                    if plugin.distribution != "casebound" and plugin.error is None
-                ),
-            )
-            if not package.exists(layout.PACKAGE):
-                package.create_artifact(layout.PACKAGE, identity)
-            package.create(layout.source(admission.file), data)
-            package.create_artifact(layout.ADMISSION, admission)
-        return package
 
     def _advance(self, package: Package, report: str | None, stop_after: str | None) -> Result:
         try:

@@ -23,7 +23,7 @@ from casebound.errors import CaseboundError, PluginError
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
-# Where each command lives; what it is for stands in `casebound.commands`.
+# Where each command lives, under its own name or that behind the colon; what it is for stands in `casebound.commands`.
 HOMES: dict[str, str] = {
     "init": "casebound.cli.project",
     "doctor": "casebound.cli.project",
@@ -31,6 +31,7 @@ HOMES: dict[str, str] = {
     "protocols": "casebound.cli.plugins",
     "catalogs": "casebound.cli.catalogs",
     "resolve": "casebound.cli.cases",
+    "import": "casebound.cli.importing:import_reports",
     "show": "casebound.cli.cases",
     "run": "casebound.cli.workspace",
     "resume": "casebound.cli.cases",
@@ -55,7 +56,8 @@ class Program(click.Group):
         """Return a command of core, or of a plugin; None where nobody has it."""
         home = HOMES.get(cmd_name)
         if home is not None:
-            command = getattr(import_module(home), cmd_name)
+            module, _, attribute = home.partition(":")
+            command = getattr(import_module(module), attribute or cmd_name)
             assert isinstance(command, click.Command)  # noqa: S101  # our own table
             return command
         return _plugin_command(cmd_name)

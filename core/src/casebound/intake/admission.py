@@ -21,7 +21,7 @@ from casebound.guard import plugin_guard
 from casebound.intake.blocks import is_visible
 from casebound.specs import ReportReader
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _WIDE_BOMS = {
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -84,7 +84,13 @@ def admit(
         PluginError: a reader does not load, fails, or returns something else than a report.
     """
     check_size(len(data), max_bytes, path=name)
-    reader = choose_reader(name, readers)
+    return admit_as(choose_reader(name, readers), data, name=name, package_id=package_id)
+
+
+def admit_as(
+    reader: ReportReader, data: bytes, *, name: str, package_id: str | None = None
+) -> tuple[Admission, Report]:
+    """Admit the bytes of one report, of a size that was checked, by a reader that was chosen; else as `admit`."""
     report = read_text(decode_report(data, name=name), reader, name=name)
     digest = digest_of(data)
     case_id = case_id_of(report, digest)
@@ -125,19 +131,24 @@ def decode_report(data: bytes, *, name: str) -> str:
     Raises:
         SettingsError: `REPORT_ENCODING` or `REPORT_BINARY`, with offset (bytes, from 0) and line (from 1).
     """
-    for mark, encoding in _WIDE_BOMS.items():
-        if data.startswith(mark):
-            raise SettingsError("REPORT_ENCODING", path=name, found=f"a byte order mark of {encoding} at byte 0")
+    check_byte_order(data, name=name)
     binary = _BINARY_BYTE.search(data)
     if binary is not None:
         at = binary.start()
         raise SettingsError("REPORT_BINARY", path=name, found=f"the byte 0x{data[at]:02x} {_place(data, at)}")
     try:
-        return data.removeprefix(_BOM).decode("utf-8")
+        return data.removeprefix(BOM).decode("utf-8")
     except UnicodeDecodeError as exc:
-        at = exc.start + (len(_BOM) if data.startswith(_BOM) else 0)
+        at = exc.start + (len(BOM) if data.startswith(BOM) else 0)
         found = f"the byte 0x{data[at]:02x} {_place(data, at)} ({exc.reason})"
         raise SettingsError("REPORT_ENCODING", path=name, found=found) from exc
+
+
+def check_byte_order(beginning: bytes, *, name: str) -> None:
+    """Refuse bytes that say they are UTF-16 or UTF-32. Raises `SettingsError` (`REPORT_ENCODING`)."""
+    for mark, encoding in _WIDE_BOMS.items():
+        if beginning.startswith(mark):
+            raise SettingsError("REPORT_ENCODING", path=name, found=f"a byte order mark of {encoding} at byte 0")
 
 
 def read_text(text: str, reader: ReportReader, *, name: str) -> Report:

@@ -12,8 +12,12 @@ from casebound.store.write import unreadable
 
 
 @contextmanager
-def exclusive(package: Package) -> Iterator[None]:
+def exclusive(package: Package, *, wait: bool = False) -> Iterator[None]:
     """Hold the package for this process.
+
+    Args:
+        package: its folder must exist.
+        wait: until another process lets go of it; only for what is held for a moment.
 
     Raises:
         UnavailableError: another process works on it (`CASE_BUSY`).
@@ -27,7 +31,7 @@ def exclusive(package: Package) -> Iterator[None]:
             raise unreadable(package.root, exc) from exc
         opened.enter_context(package.keep_open())
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(folder, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as exc:
             raise UnavailableError("CASE_BUSY", path=str(package.root), found="another process that holds it") from exc
         yield

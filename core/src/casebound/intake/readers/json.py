@@ -9,7 +9,7 @@ read past, and nothing else is. A key that comes twice, an unknown key, another 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NoReturn, cast, get_args
 
 from casebound.contracts.case import Expectation, Provenance, Report
@@ -48,19 +48,75 @@ def read(text: str) -> Report:
     Raises:
         SettingsError: `REPORT_SYNTAX` with line and column, or with the JSON pointer of what does not fit.
     """
-    members = _object(_parse(text), "", KEYS)
-    title = _text_or_none(members.get("title"), "/title")
-    if title is not None and ("\n" in title or "\r" in title):
-        _refuse("/title", "a line break", "one line")
+    return read_strictly(parse_object(text))
+
+
+def read_strictly(members: dict[str, object]) -> Report:
+    """Return the report of an object that has no other key than `KEYS`. Raises as `read`."""
+    return report_of(_known_keys(members, "", KEYS))
+
+
+def report_of(members: Mapping[str, object]) -> Report:
+    """Return the report whose parts are the values at `KEYS`; other keys are the caller's. Raises as `read`."""
     return Report(
-        case_id=_text_or_none(members.get("id"), "/id"),
-        title=title,
-        body=_text_or_none(members.get("body"), "/body") or "",
-        comments=tuple(_comment(item, pointer) for item, pointer in _items(members.get("comments"), "/comments")),
+        case_id=text_or_none(members.get("id"), "/id"),
+        title=title_of(members),
+        body=text_or_none(members.get("body"), "/body") or "",
+        comments=tuple(_comment(item, pointer) for item, pointer in items_of(members.get("comments"), "/comments")),
         expectations=tuple(
-            _expectation(item, pointer) for item, pointer in _items(members.get("expectations"), "/expectations")
+            _expectation(item, pointer) for item, pointer in items_of(members.get("expectations"), "/expectations")
         ),
     )
+
+
+# --- what the readers of other JSON share -----------------------------------------------------------------------------
+
+
+def parse_object(text: str) -> dict[str, object]:
+    """Return the strict JSON object that `text` is. Raises `SettingsError` (`REPORT_SYNTAX`)."""
+    return _object(_parse(text), "")
+
+
+def title_of(members: Mapping[str, object]) -> str | None:
+    """Return the title, one line, None for none. Raises `SettingsError` (`REPORT_SYNTAX`)."""
+    title = text_or_none(members.get("title"), "/title")
+    if title is not None and ("\n" in title or "\r" in title):
+        refuse("/title", "a line break", "one line")
+    return title
+
+
+def items_of(value: object, pointer: str) -> Iterator[tuple[object, str]]:
+    """Yield the items of an array with their pointers; null has none. Raises `SettingsError` (`REPORT_SYNTAX`)."""
+    if value is None:
+        return
+    if not isinstance(value, list):
+        refuse(pointer, type_of(value), "an array")
+    for index, item in enumerate(value):
+        yield item, f"{pointer}/{index}"
+
+
+def text_or_none(value: object, pointer: str) -> str | None:
+    """Return a string, or None for null. Raises `SettingsError` (`REPORT_SYNTAX`)."""
+    return None if value is None else _text(value, pointer)
+
+
+def type_of(value: object) -> str:
+    """Return the type of a JSON value in words."""
+    if value is None:
+        return "null, or nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    return "an object" if isinstance(value, dict) else "an array" if isinstance(value, list) else "a string"
+
+
+def refuse(pointer: str, found: str, expected: str, hint: str | None = None) -> NoReturn:
+    """Raise `SettingsError` (`REPORT_SYNTAX`) about the value at `pointer`."""
+    raise SettingsError("REPORT_SYNTAX", pointer=pointer or "/", found=found, expected=expected, hint=hint)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
 
 
 def _parse(text: str) -> object:
@@ -73,9 +129,15 @@ def _parse(text: str) -> object:
         ) from exc
 
 
-def _object(value: object, pointer: str, keys: tuple[str, ...], past: tuple[str, ...] = ()) -> dict[str, object]:
+def _object(value: object, pointer: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        _refuse(pointer, _type(value), "an object")
+        refuse(pointer, type_of(value), "an object")
+    return value
+
+
+def _known_keys(
+    value: dict[str, object], pointer: str, keys: tuple[str, ...], past: tuple[str, ...] = ()
+) -> dict[str, object]:
     for key in value:
         if key not in keys and key not in past:
             found = "a key that no report has"
@@ -83,56 +145,30 @@ def _object(value: object, pointer: str, keys: tuple[str, ...], past: tuple[str,
     return value
 
 
-def _items(value: object, pointer: str) -> Iterator[tuple[object, str]]:
-    if value is None:
-        return
-    if not isinstance(value, list):
-        _refuse(pointer, _type(value), "an array")
-    for index, item in enumerate(value):
-        yield item, f"{pointer}/{index}"
-
-
 def _comment(value: object, pointer: str) -> str:
     if isinstance(value, dict):
-        return _text(_object(value, pointer, ("body",), COMMENT_KEYS_READ_PAST).get("body"), f"{pointer}/body")
+        members = _known_keys(value, pointer, ("body",), COMMENT_KEYS_READ_PAST)
+        return _text(members.get("body"), f"{pointer}/body")
     return _text(value, pointer)
 
 
 def _expectation(value: object, pointer: str) -> Expectation:
     if not isinstance(value, dict):
         return Expectation(text=_text(value, pointer))
-    members = _object(value, pointer, EXPECTATION_KEYS)
+    members = _known_keys(value, pointer, EXPECTATION_KEYS)
     provenance = members.get("provenance", "tester_declaration")
     allowed = get_args(Provenance)
     if not isinstance(provenance, str) or provenance not in allowed:
-        found = provenance[:100] if isinstance(provenance, str) else _type(provenance)
+        found = provenance[:100] if isinstance(provenance, str) else type_of(provenance)
         raise SettingsError("REPORT_SYNTAX", pointer=f"{pointer}/provenance", found=found, allowed=allowed)
     return Expectation(
         text=_text(members.get("text"), f"{pointer}/text"),
         provenance=cast("Provenance", provenance),
-        reference=_text_or_none(members.get("reference"), f"{pointer}/reference"),
+        reference=text_or_none(members.get("reference"), f"{pointer}/reference"),
     )
-
-
-def _text_or_none(value: object, pointer: str) -> str | None:
-    return None if value is None else _text(value, pointer)
 
 
 def _text(value: object, pointer: str) -> str:
     if not isinstance(value, str):
-        _refuse(pointer, _type(value), "a string")
+        refuse(pointer, type_of(value), "a string")
     return value
-
-
-def _type(value: object) -> str:
-    if value is None:
-        return "null, or nothing"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, int | float):
-        return "a number"
-    return "an object" if isinstance(value, dict) else "an array" if isinstance(value, list) else "a string"
-
-
-def _refuse(pointer: str, found: str, expected: str) -> NoReturn:
-    raise SettingsError("REPORT_SYNTAX", pointer=pointer or "/", found=found, expected=expected)
