@@ -21,11 +21,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.engine import Connection
+
 from casebound.contracts.model_call import ModelRequest, NativeReply
 from casebound.store import package as package_module
 from casebound.store import write as write_module
 from casebound.store.folders import Folders
 from casebound.testing.inventory_model import InventoryModel, Search, message_of
+from casebound.workspace import opening
+from casebound.workspace.connection import Database
 
 Point = Callable[[str], None]
 
@@ -63,8 +67,10 @@ def watch(point: Point) -> Iterator[None]:
     """Call `point` with the name of each place that a run passes where files are made.
 
     A file passes three: `before PATH`, `nameless PATH` (its last byte is flushed, its name is not there), `behind PATH`.
+    A transaction of the index passes `uncommitted index NAME` and `behind index NAME`, by the function that makes it.
     """
     create_file, link = vars(package_module)["create_file"], write_module._link
+    create_index, writing = vars(opening)["create_new_file"], Database.writing
     growing = threading.local()
 
     def watched_create(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
@@ -78,11 +84,26 @@ def watch(point: Point) -> Iterator[None]:
         point(f"nameless {growing.path}")
         return link(temporary, below, name, folder)
 
+    def watched_index(path: Path, data: bytes) -> None:
+        point("before index file")
+        create_index(path, data)
+        point("behind index file")
+
+    @contextmanager
+    def watched_writing(database: Database) -> Iterator[Connection]:
+        name = sys._getframe(2).f_code.co_name  # behind this generator and the context manager that it became
+        with writing(database) as connection:
+            yield connection
+            point(f"uncommitted index {name}")
+        point(f"behind index {name}")
+
     vars(package_module)["create_file"], write_module._link = watched_create, watched_link
+    vars(opening)["create_new_file"], Database.writing = watched_index, watched_writing  # type: ignore[method-assign]
     try:
         yield
     finally:
         vars(package_module)["create_file"], write_module._link = create_file, link
+        vars(opening)["create_new_file"], Database.writing = create_index, writing  # type: ignore[method-assign]
 
 
 _CASE = re.compile(r"\bcases/[^/]+/(?:analysis/interpretations/[0-9]{4}/)?")

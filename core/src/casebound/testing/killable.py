@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +22,7 @@ from typing import Self
 
 from casebound.__main__ import main as run_program
 from casebound.clock import SystemClock
-from casebound.testing.faults import Countdown, start_child, wait_for, watch
+from casebound.testing.faults import Point, kind_of, start_child, wait_for, watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class Order:
         plugins: a folder of distributions on its path.
         clock: a file with the seconds by which its wall clock is ahead, read whenever it asks for the time.
         points: a file that gets the name of each point it passes, one a line.
-        end_at: the number of the point, from 0, at which it ends itself with SIGKILL; None: at none.
+        end_at: it ends itself with SIGKILL at the first point of this kind; None: at none.
     """
 
     arguments: tuple[str, ...]
@@ -41,7 +43,7 @@ class Order:
     plugins: str
     clock: str | None = None
     points: str | None = None
-    end_at: int | None = None
+    end_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +78,41 @@ class Commands:
         self._server.wait()
         self._server.stdout.close()
 
-    def run(self, order: Order, started: Callable[[int], object] = lambda process: None) -> Ended:
-        """Run one command to its end; `started` is called with the id of its process."""
+    def start(self, order: Order) -> int:
+        """Start one command and return the id of its process; the one before has ended."""
         assert self._server.stdin is not None
         assert self._server.stdout is not None
+        self._folder = Path(order.folder)
         self._server.stdin.write(json.dumps(asdict(order)) + "\n")
         self._server.stdin.flush()
-        started(int(self._server.stdout.readline()))
+        return int(self._server.stdout.readline())
+
+    def has_ended(self, within_s: float = 0) -> bool:
+        """Tell whether the command that was started has ended, or ends within so many seconds."""
+        return bool(select.select([self._server.stdout], [], [], within_s)[0])
+
+    def wait(self) -> Ended:
+        """Wait for the command that was started."""
+        assert self._server.stdout is not None
         status = int(self._server.stdout.readline())
-        out, err = ((Path(order.folder) / name).read_text(encoding="utf-8") for name in ("out", "err"))
+        out, err = ((self._folder / name).read_text(encoding="utf-8") for name in ("out", "err"))
         return Ended(status, out, err)
 
+    def run(self, order: Order) -> Ended:
+        """Run one command to its end."""
+        self.start(order)
+        return self.wait()
 
-@dataclass(slots=True)
-class Noted:
-    """A point that writes down each name before it counts it."""
 
-    notes: int
-    countdown: Countdown = field(default_factory=Countdown)
+def noted(notes: int, end_at: str | None) -> Point:
+    """Return a point that writes down each name, and ends this process at the first one of the kind `end_at`."""
 
-    def __call__(self, name: str) -> None:
-        """Pass the point `name`."""
-        os.write(self.notes, f"{name}\n".encode())
-        self.countdown(name)
+    def point(name: str) -> None:
+        os.write(notes, f"{name}\n".encode())
+        if kind_of(name) == end_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return point
 
 
 def set_clock(ahead: Path) -> None:
@@ -123,7 +137,7 @@ def carry_out(order: Order) -> int:
             set_clock(Path(order.clock))
         if order.points is not None:
             notes = os.open(order.points, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-            watched.enter_context(watch(Noted(notes, Countdown(order.end_at))))
+            watched.enter_context(watch(noted(notes, order.end_at)))
         status = run_program()
     sys.stdout.flush()
     return status
@@ -131,7 +145,7 @@ def carry_out(order: Order) -> int:
 
 def serve(modules: Iterable[str]) -> None:
     """Import everything, then run a child for each order on standard input; tell its id, then its status."""
-    for module in ("casebound.api", "casebound.cli.cases", *modules):
+    for module in ("casebound.api", "casebound.runs", "casebound.cli.cases", "casebound.cli.workspace", *modules):
         import_module(module)
     answers = os.dup(1)
     for line in sys.stdin:

@@ -111,8 +111,8 @@ class ManyCases:
         """Run one command to its end as a user would."""
         return ended(self.start(*arguments), timeout_s)
 
-    def order(self, *arguments: str, ahead_s: float = 0, end_at: int | None = None) -> Order:
-        """Return a command for `Commands`: its wall clock is `ahead_s` ahead, and it ends itself at point `end_at`."""
+    def order(self, *arguments: str, ahead_s: float = 0, end_at: str | None = None) -> Order:
+        """Return a command for `Commands`: its wall clock is `ahead_s` ahead, and it ends itself as `Order.end_at` says."""
         self.set_clock(ahead_s)
         return Order(
             arguments=arguments,
@@ -173,6 +173,37 @@ class ManyCases:
                             kind=attempt.outcome.kind if attempt.outcome else None,
                             code=attempt.outcome.code if attempt.outcome else None,
                         )
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What the model's server was asked, beside what is on disk.
+
+    Attributes:
+        sent: how many requests arrived.
+        unknown: how many calls have no reply on disk, and are decided to be unknown.
+        off_record: user messages that arrived more often than attempts on disk ask them.
+        repeated: user messages that were asked again though a reply to them was on disk.
+    """
+
+    sent: int
+    unknown: int
+    off_record: tuple[str, ...]
+    repeated: tuple[str, ...]
+
+
+def bill(project: ManyCases, asked: Counter[str]) -> Bill:
+    """Return the bill of a project whose server counted `asked`; nothing may be at work on it."""
+    attempts = list(project.attempts())
+    on_disk = Counter(attempt.user for attempt in attempts)
+    # After a reply that is accepted nothing is asked, and after an invalid one it is asked with feedback.
+    answered = Counter(attempt.user for attempt in attempts if attempt.kind in ("accepted", "invalid"))
+    return Bill(
+        sent=asked.total(),
+        unknown=sum(attempt.kind == "unknown" for attempt in attempts),
+        off_record=tuple(user for user, number in asked.items() if number > on_disk[user]),
+        repeated=tuple(user for user, number in answered.items() if number > 1),
+    )
 
 
 @dataclass(frozen=True, slots=True)
