@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from casebound.errors import SettingsError
 from casebound.host import build_host
 from casebound.processes import kill_group
 from casebound.specs import Runner

@@ -74,7 +74,7 @@ class Old:
 
     def fail(self) -> None:
         """Decide the second attempt as a provider's failure."""
-        self.log.write_outcome(
+        self.log.decided(
             2,
             Outcome(
                 kind="provider_error",

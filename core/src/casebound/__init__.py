@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, import_reports, record, rehearse, resolve, resume, revise, show, verify
+    from casebound.api import explain, import_reports, record, rehearse, resolve, resume, revise, show, status, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
 
@@ -24,6 +24,7 @@ _HOMES = {
     "resume": "casebound.api",
     "revise": "casebound.api",
     "show": "casebound.api",
+    "status": "casebound.api",
     "verify": "casebound.api",
 }
 
@@ -39,6 +40,7 @@ __all__ = [
     "resume",
     "revise",
     "show",
+    "status",
     "verify",
 ]
 

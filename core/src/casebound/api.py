@@ -20,6 +20,7 @@ from casebound.workspace.importing import ImportSummary
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
+    from casebound.workspace.status import Status
 
 __all__ = [
     "Project",
@@ -33,6 +34,7 @@ __all__ = [
     "resume",
     "revise",
     "show",
+    "status",
     "verify",
 ]
 
@@ -127,6 +129,18 @@ def revise(
 def show(case: str, *, project_config: Path_ | None = None, workspace: Path_ | None = None) -> dict[str, Any]:
     """Return the result of a case with its plan, candidates, assessment and interpretation, as JSON data."""
     return Project.open(project_config, workspace=workspace).show(case)
+
+
+def status(*, project_config: Path_ | None = None, workspace: Path_ | None = None) -> Status:
+    """Return how the cases of a workspace stand; `to_json()` gives what the command prints.
+
+    Raises:
+        CaseboundError: as `casebound.workspace.status.take_status`.
+    """
+    from casebound.workspace.status import take_status
+
+    project = Project.open(project_config, workspace=workspace)
+    return take_status(project.workspace, project.settings, project.clock, tuple(project.host.phases))
 
 
 def explain(case: str, *, project_config: Path_ | None = None, workspace: Path_ | None = None) -> Chain:

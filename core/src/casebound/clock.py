@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from datetime import UTC, datetime
 from typing import Protocol
+
+# What `format_time` writes, whether or not a calendar and a clock have such a moment.
+WRITTEN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 
 
 class Clock(Protocol):
@@ -47,4 +51,6 @@ def format_time(moment: datetime) -> str:
 
 def parse_time(text: str) -> datetime:
     """Return the moment that `format_time` wrote. Raises `ValueError` for anything else."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    if not WRITTEN_TIME.fullmatch(text):
+        raise ValueError("a time is written as 2026-11-01T08:00:00.000Z, in UTC")
+    return datetime.fromisoformat(text)  # a tenth of what `strptime` takes, and every artifact with a time needs it

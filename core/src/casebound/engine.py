@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ class Engine:
     allow: Callable[[ModelRequest], None] = lambda request: None
     gate: Gate = field(default_factory=Gate)
     tally: Tally = field(default_factory=Tally)
+    _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
 
@@ -55,9 +57,10 @@ class Engine:
 
     def source(self) -> CatalogSource:
         """Return the operator's database, read only, opened once for all cases. Raises `SettingsError`."""
-        if self._source is None:
-            self._source = open_database(self.bound.settings)
-        return self._source
+        with self._opening:  # cases that look something up at once do so in several threads
+            if self._source is None:
+                self._source = open_database(self.bound.settings)
+            return self._source
 
     def provider(self, stage: str, place: int = 0) -> Provider:
         """Return the provider of the answerer at `place` of `stage`, built on first use: its secrets are resolved now.

@@ -246,6 +246,11 @@ register_codes(
                 "a case id or package id is not a safe name",
                 "use letters, digits and . _ # -, at most 100, a letter or digit first",
             ),
+            (
+                "INDEX_NOT_OURS",
+                "the settings name a file for the index that is something else",
+                "correct index_url; if the file is to go, remove it yourself",
+            ),
             ("WORKSPACE_LINK", "a path in the workspace is a link or not a folder", "remove the link"),
             ("CATALOG_TERM", "the text cannot be looked up", "give a text without NUL and without lone surrogates"),
             ("OUTPUT_FILE", "the file cannot be written", "name a new file in a folder that can be written"),

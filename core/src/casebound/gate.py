@@ -16,7 +16,7 @@ INTERRUPTED = "interrupted"
 MAX_DISPATCHES = "max_dispatches"
 
 
-class Stopped(Exception):  # noqa: N818  # no error: nobody did anything wrong
+class Stopped(Exception):  # no error: nobody did anything wrong
     """The run makes no further call, for `reason`; the case stays as it is."""
 
     def __init__(self, reason: str) -> None:

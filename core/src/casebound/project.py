@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from casebound.binding import Bound, bind
 from casebound.budget import Purse
-from casebound.clock import Clock, SystemClock, format_time
-from casebound.contracts.interpretation import Event
+from casebound.clock import Clock, SystemClock
 from casebound.engine import Engine
 from casebound.errors import CaseboundError, SettingsError
 from casebound.host import Host, build_host
@@ -23,23 +22,24 @@ from casebound.loop import Loop
 from casebound.notes import notes_on_finished, notes_on_waiting
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
-from casebound.progress import derive_progress, latest_revision
+from casebound.progress import Progress, latest_revision
 from casebound.recording import open_replay
 from casebound.result import Result, contradictions_told, derive_result, told_of_case
 from casebound.revision import begin_revision
 from casebound.settings import Settings, database_url, load_settings
 from casebound.store import Package, Workspace
-from casebound.store.events import EventLog
 from casebound.store.lock import exclusive
 from casebound.store.package import parse_canonical
-from casebound.store.preview import Preview, WouldWrite
+from casebound.store.preview import Preview
 from casebound.workspace.admitting import admit_case
-from casebound.workspace.importing import Import, ImportSummary
-from casebound.workspace.index import Index
+from casebound.workspace.register import Register
+from casebound.workspace.resuming import check_resumable, resume
 from casebound.workspace.row import derive_row
 
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
+    from casebound.workspace.importing import Import, ImportSummary
+    from casebound.workspace.index import Counts
     from casebound.workspace.runner import RunJobs
 
 T = TypeVar("T")
@@ -71,6 +71,7 @@ class Project:
     _purse: Purse = field(init=False)
     _engine: Engine = field(init=False)
     _pipeline: Pipeline = field(init=False)
+    _register: Register = field(init=False)
 
     def __post_init__(self) -> None:
         self._purse = Purse(self.settings.budget)
@@ -80,6 +81,7 @@ class Project:
             self._engine.allow = self.replay.check
             self._engine.spend = lambda package: None  # nothing is sent, and nothing paid
         self._pipeline = Pipeline(self._engine)
+        self._register = Register(self.workspace, self.settings, self.clock, tuple(self.host.phases), self.notes.append)
 
     @classmethod
     def open(
@@ -158,6 +160,9 @@ class Project:
             UnavailableError: the workspace cannot be written (`WORKSPACE_WRITE`), or its index not be reached
                 (`INDEX_UNAVAILABLE`).
         """
+        from casebound.workspace.importing import Import
+        from casebound.workspace.index import Index
+
         named = _paths(paths)
         self.workspace.prepare()
         index = Index.open(self.workspace, self.settings, self.clock)
@@ -182,33 +187,11 @@ class Project:
         self._check_phase(stop_after)
         package = self.workspace.find(case)
         self.workspace.prepare()
-        with exclusive(package):
-            progress = derive_progress(package)
-            if progress.state == "review":
-                raise SettingsError(
-                    "RESUME_REFUSED",
-                    path=str(package.root),
-                    found=f"state review, {progress.code}",
-                    hint=f"read the rejected replies below attempts/, then `casebound revise {package.root.name}`",
-                )
-            if progress.retry_at is not None and self.clock.now() < progress.retry_at:
-                raise SettingsError(
-                    "RETRY_LATER",
-                    path=str(package.root),
-                    found=f"state {progress.state}, {progress.code}, now {format_time(self.clock.now())}",
-                    expected=f"{format_time(progress.retry_at)} or later",
-                )
+        with self._at_work(package):
+            progress = check_resumable(package, self.clock.now())
             if progress.state != "interpreted":
                 self._reach_outside(stop_after)
-            if progress.state == "blocked" and progress.event is not None:
-                resumed = self._resumption(progress.event)
-                try:
-                    self._try_out(package, resumed, stop_after)
-                except CaseboundError as exc:
-                    with contradictions_told(package):
-                        return _failed(package, derive_result(package), exc)
-                EventLog(package, latest_revision(package)).append(resumed)
-            return self._advance(package, None, stop_after)
+            return self._settle(package, None, resume(self._pipeline, package, stop_after))
 
     def revise(self, case: str, *, stop_after: str | None = None) -> Result:
         """Interpret a case anew under the settings at hand, beside its earlier interpretations, as far as it goes.
@@ -223,13 +206,26 @@ class Project:
         self._check_phase(stop_after)
         package = self.workspace.find(case)
         self.workspace.prepare()
-        with exclusive(package):
+        with self._at_work(package):
             self._reach_outside(stop_after)
             self._purse.check(package)
             if self._loop.run(begin_revision(self._engine, package)) is None:
                 newest = latest_revision(package)
                 self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
             return self._advance(package, None, stop_after)
+
+    def reindex(self) -> Counts:
+        """Make the index of the workspace again from its packages, and count what it holds.
+
+        Raises:
+            UnavailableError: `INDEX_UNAVAILABLE`; also where a broken file is to be replaced that somebody has open.
+            SettingsError: `INDEX_NOT_OURS`: the settings name a file that was never an index.
+        """
+        from casebound.workspace.reindex import reindex
+
+        self.workspace.prepare()
+        with closing(reindex(self.workspace, self.settings, self.clock, tuple(self.host.phases))) as index:
+            return index.counts()
 
     def show(self, case: str) -> dict[str, Any]:
         """Return a case with who answered, plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""
@@ -304,7 +300,7 @@ class Project:
                 data, name=path, readers=readers, max_bytes=self.settings.intake.max_bytes, package_id=package_id
             )
             package, _ = admit_case(self.workspace, admission, data, self.host)
-            with exclusive(package):
+            with self._at_work(package):
                 self.notes += notes_on_finished(package, self.bound, replays=self.replay is not None)
                 self.notes += notes_on_waiting(package, self.clock.now())
                 return self._advance(package, path, stop_after)
@@ -314,36 +310,22 @@ class Project:
             )
 
     def _advance(self, package: Package, report: str | None, stop_after: str | None) -> Result:
+        return self._settle(package, report, self._pipeline.advance(package, stop_after))
+
+    def _settle(self, package: Package, report: str | None, work: Coroutine[Any, Any, Progress]) -> Result:
+        """Return what came of a case after `work` on it, which may have refused."""
         try:
-            progress = self._loop.run(self._pipeline.advance(package, stop_after))
+            progress = self._loop.run(work)
         except CaseboundError as exc:
             with contradictions_told(package):
                 return _failed(package, derive_result(package, report=report), exc)
         with contradictions_told(package):
             return derive_result(package, report=report, progress=progress)
 
-    def _resumption(self, event: Event) -> Event:
-        """Return the event that ends the wait of `event`."""
-        return Event(
-            kind="resumed",
-            code=event.code,
-            at=format_time(self.clock.now()),
-            retry_at=None,
-            detail="resumed by the operator",
-            stage=event.stage,
-            attempts=event.attempts,
-        )
-
-    def _try_out(self, package: Package, resumed: Event, stop_after: str | None) -> None:
-        """Go the way of a case that `resumed` lets go on, up to the first thing that would be written or sent.
-
-        Raises:
-            CaseboundError: whatever refuses on that way.
-        """
-        revision = latest_revision(package)
-        path = revision.event(EventLog(package, revision).next_number())
-        with suppress(WouldWrite):
-            self._loop.run(self._pipeline.advance(Preview(package.root, {path: resumed.to_bytes()}), stop_after))
+    @contextmanager
+    def _at_work(self, package: Package) -> Iterator[None]:
+        with exclusive(package), self._register.at_work(package):
+            yield
 
     def _tell_step(self, package: Package, step: str) -> None:
         if not isinstance(package, Preview):
@@ -366,9 +348,10 @@ class Project:
             self._engine.prepare_providers()
 
     def close(self) -> None:
-        """Let go of the database and of the connections of all providers."""
+        """Let go of the database, of the connections of all providers, and of the index."""
         self._loop.run(self._engine.aclose())
         self._loop.close()
+        self._register.close()
 
 
 def _failed(package: Package, result: Result, error: CaseboundError) -> Result:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain
 
 from casebound.contracts.case import Admission
 from casebound.descriptors import make_room
-from casebound.errors import CaseboundError, SettingsError
+from casebound.errors import CaseboundError, SettingsError, UnavailableError
 from casebound.gate import Gate
+from casebound.llm.tally import Tally
 from casebound.project import Path_, Project
 from casebound.store import Workspace, layout
-from casebound.workspace.account import take_account
+from casebound.workspace.account import Account, take_account
 from casebound.workspace.dispatch import Dispatch, Task
 from casebound.workspace.index import Index
 from casebound.workspace.lease import new_owner
@@ -92,6 +93,7 @@ class Run:
 
     Attributes:
         gate: closing it lets the run end, with everything that is in flight recorded.
+        tally: of the model calls so far.
         outcomes: what has ended so far.
         dispatch: what works on it now, None before that.
         tell: called with each case that ended.
@@ -105,6 +107,7 @@ class Run:
         """
         self.project = project
         self.options = options
+        self.tally = Tally()
         self.outcomes = Outcomes()
         self.dispatch: Dispatch | None = None
         self.tell: Callable[[Ended], None] = lambda ended: None
@@ -120,32 +123,28 @@ class Run:
         """Run, and return what came of it; `began` is called with the task that may be cancelled to end it at once.
 
         Raises:
-            CaseboundError: index or workspace went away; what was in flight is recorded as far as possible.
+            CaseboundError: index or workspace cannot be used at all.
+            OSError: `tell` could not tell.
         """
-        project = self.project
+        project, owner = self.project, self.options.leased or new_owner()
+        engine = project.engine
         project.workspace.prepare()
-        index = Index.open(project.workspace, project.settings, project.clock)
-        try:
-            reconcile(index, project.workspace, tuple(project.host.phases))
-            owner = self.options.leased or new_owner()
-            project.work(self._take_further(index, owner, began))
-            account = take_account(index, owner, self._selection)
-        finally:
-            index.close()
-        tally = project.engine.tally
-        return RunSummary(
-            cases=account.cases,
-            left=account.left,
-            dispatches=tally.sent,
-            input_tokens=tally.input_tokens,
-            output_tokens=tally.output_tokens,
-            stopped=self.gate.reason,
-            retry_at=account.retry_at,
-            refused=tuple(self.outcomes.refused),
-            refused_total=self.outcomes.refused_total,
-        )
+        with closing(Index.open(project.workspace, project.settings, project.clock)) as index:
+            if self.options.leased is None:
+                reconcile(index, project.workspace, tuple(project.host.phases))
+            else:
+                _check_lease(index, self.options.package_id, owner)
+            dispatch = self._dispatch(index, owner)
+            engine.gate, engine.tally = self.gate, self.tally
+            try:
+                project.work(self._supervised(dispatch, began))
+            finally:
+                engine.gate, engine.tally = Gate(), Tally()
+            if isinstance(dispatch.failure, OSError):
+                raise dispatch.failure
+            return self._summary(take_account(index, owner, self._selection), dispatch.failure)
 
-    async def _take_further(self, index: Index, owner: str, began: Callable[[asyncio.Task[None]], None]) -> None:
+    def _dispatch(self, index: Index, owner: str) -> Dispatch:
         project, options = self.project, self.options
         task = Task(
             owner=owner,
@@ -156,19 +155,36 @@ class Run:
             leased=options.package_id if options.leased else None,
             command=self._command(owner),
         )
-        project.engine.gate = self.gate
-        self.dispatch = Dispatch(project.engine, project.pipeline, project.workspace, index, task, self._note)
-        current = asyncio.current_task()
-        assert current is not None  # noqa: S101  # a coroutine that runs has one
-        began(current)
-        await self.dispatch.run(self._run_jobs)
+        return Dispatch(project.engine, project.pipeline, project.workspace, index, task, self._note)
+
+    async def _supervised(self, dispatch: Dispatch, began: Callable[[asyncio.Task[None]], None]) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # a coroutine that runs has one
+        self.dispatch = dispatch
+        began(task)
+        await dispatch.run(self._run_jobs)
 
     def _note(self, ended: Ended) -> None:
         self.outcomes.note(ended)
         self.tell(ended)
 
+    def _summary(self, account: Account, failure: Exception | None) -> RunSummary:
+        return RunSummary(
+            cases=account.cases,
+            had=account.had,
+            left=account.left,
+            dispatches=self.tally.sent,
+            input_tokens=self.tally.input_tokens,
+            output_tokens=self.tally.output_tokens,
+            stopped=self.gate.reason,
+            retry_at=account.retry_at,
+            refused=tuple(self.outcomes.refused),
+            refused_total=self.outcomes.refused_total,
+            error=None if failure is None else str(failure),
+        )
+
     def _select(self) -> Selection:
-        """Return what the options name. Raises `SettingsError` (`CASE_UNKNOWN`) where the workspace does not hold it."""
+        """Return what the options name. Raises `SettingsError` (`CASE_UNKNOWN`) where the workspace holds no such."""
         case_id, package_id, workspace = self.options.case_id, self.options.package_id, self.project.workspace
         stop_after = self.options.stop_after
         if package_id is not None:
@@ -213,6 +229,13 @@ def _is_of(workspace: Workspace, package_id: str, case_id: str | None) -> bool:
 
 def _unknown(workspace: Workspace, found: str) -> SettingsError:
     return SettingsError("CASE_UNKNOWN", path=str(workspace.root), found=repr(found), allowed=workspace.package_ids())
+
+
+def _check_lease(index: Index, package_id: str | None, owner: str) -> None:
+    """Refuse to work on a case that `owner` does not lease. Raises `UnavailableError` (`CASE_BUSY`)."""
+    row = None if package_id is None else index.get(package_id)
+    if row is None or row.lease_owner != owner:
+        raise UnavailableError("CASE_BUSY", where=f"package {package_id}", found="a case that another run leases")
 
 
 def _check_numbers(options: RunOptions) -> None:

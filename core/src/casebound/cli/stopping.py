@@ -9,9 +9,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -11,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.alias_generators import to_camel
 
 from casebound.canonical import canonical_bytes
-from casebound.clock import format_time, parse_time
+from casebound.clock import WRITTEN_TIME, format_time, parse_time
 from casebound.errors import ContractError
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -19,15 +18,12 @@ SAFE_NAME = r"[A-Za-z0-9][A-Za-z0-9._#-]{0,99}"  # an id that may name a folder,
 SafeName = Annotated[str, Field(pattern=f"^{SAFE_NAME}$")]
 
 
-_WRITTEN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
-
-
 def _checked_time(text: str) -> str:
     try:
         if format_time(parse_time(text)) == text:
             return text
     except (ValueError, OverflowError):
-        if _WRITTEN_TIME.fullmatch(text):
+        if WRITTEN_TIME.fullmatch(text):
             raise ValueError(f"{text} is no moment that a calendar and a clock have") from None
     raise ValueError("a time is written as 2026-11-01T08:00:00.000Z, in UTC")
 

@@ -78,9 +78,10 @@ class AttemptLog:
         """Return what was read from the native bytes. Raises `IntegrityError`."""
         return self._package.load(self.path(number, REPLY), ModelReply)
 
-    def write_outcome(self, number: int, outcome: Outcome) -> str:
-        """Decide the attempt and return the digest of the decision."""
-        return self._package.create_artifact(self.path(number, OUTCOME), outcome)
+    def decided(self, number: int, outcome: Outcome) -> Attempt:
+        """Decide the attempt and return it."""
+        self._package.create_artifact(self.path(number, OUTCOME), outcome)
+        return Attempt(number, outcome)
 
     def request_digest(self, number: int) -> str:
         """Return the digest of an attempt's request."""

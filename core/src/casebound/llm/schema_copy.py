@@ -9,7 +9,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 
 from casebound.errors import ProviderError
@@ -88,10 +88,10 @@ def check_keywords(schema: Mapping[str, object], pointer: str, *, known: Set[str
     for keyword in schema:
         if keyword not in known and keyword not in dropped:
             raise UnfitSchema(f"the keyword {keyword}", pointer)
-    if not all(isinstance(part, Mapping) and part.keys() <= dropped for part in as_list(schema.get("allOf"))):
+    if not all(isinstance(part, dict) and part.keys() <= dropped for part in as_list(schema.get("allOf"))):
         raise UnfitSchema("the keyword allOf with more than what only narrows", pointer)
 
 
 def as_list(value: object) -> list[object]:
     """Return the list that `value` is, else an empty one."""
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+    return list(value) if isinstance(value, list | tuple) else []

@@ -75,17 +75,17 @@ async def converse(talk: Conversation) -> dict[str, object] | None:
         CaseboundError: `BUDGET_REACHED`, `PLUGIN_BROKEN`, or the store's errors.
     """
     log = AttemptLog(talk.package, talk.revision, talk.stage)
+    attempts: list[Attempt] = []
+    for attempt in log.all():
+        attempts.append(_settled(talk, log, attempt, attempts))
     while True:
-        attempts: list[Attempt] = []
-        for attempt in log.all():
-            attempts.append(_settle(talk, log, attempt, attempts))
         last = attempts[-1] if attempts else None
         if last and last.outcome and last.outcome.kind == "accepted":
             return accepted_reply(log, last.number)
         course = talk.course(attempts)
         if _stop_if_due(talk, course):
             return None
-        await _ask(talk, log, course)
+        attempts.append(await _ask(talk, log, course))
 
 
 def accepted_reply(log: AttemptLog, number: int) -> dict[str, object]:
@@ -97,8 +97,17 @@ def accepted_reply(log: AttemptLog, number: int) -> dict[str, object]:
 # --- one attempt ----------------------------------------------------------------------------------------------------
 
 
-async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> None:
-    """Make the next attempt: derive feedback and request, freeze both if they may be sent, send, keep, settle."""
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """A reply whose bytes are on the disk: the number of its attempt, the digest of its request, and the reply."""
+
+    number: int
+    request: str
+    native: NativeReply
+
+
+async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> Attempt:
+    """Make the next attempt: derive feedback and request, freeze both if they may be sent, send, keep, decide."""
     number = course.attempts[-1].number + 1 if course.attempts else 1
     place = course.next.place
     provider = talk.provider(place)
@@ -115,11 +124,10 @@ async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> None:
         except ProviderError as exc:
             permit.over()
             permit.failed(exc)
-            log.write_outcome(number, _failed(talk, digest, None, exc))
-            return
+            return log.decided(number, _failed(talk, digest, None, exc))
         permit.over()
         log.write_native(number, native)
-        _settle(talk, log, Attempt(number, None), course.attempts, permit)
+        return _judged(talk, log, _Arrived(number, digest, native), provider, permit)
 
 
 def derive_request(
@@ -187,39 +195,40 @@ def derive_feedback(
     )
 
 
-def _settle(
-    talk: Conversation, log: AttemptLog, attempt: Attempt, before: Sequence[Attempt], permit: Permit = UNLIMITED
-) -> Attempt:
-    """Decide an attempt that is not decided yet: from its bytes if they arrived, else as unknown."""
+def _settled(talk: Conversation, log: AttemptLog, attempt: Attempt, before: Sequence[Attempt]) -> Attempt:
+    """Decide an attempt of an earlier run that is not decided yet: from its bytes if they arrived, else as unknown."""
+    number = attempt.number
     if attempt.outcome is not None:
         return attempt
-    digest = log.request_digest(attempt.number)
-    native = log.native(attempt.number)
+    digest, native = log.request_digest(number), log.native(number)
     if native is None:
-        outcome = Outcome(
-            kind="unknown", code="LLM_CALL_UNKNOWN", request=digest, native=None, at=format_time(talk.clock.now())
-        )
+        at = format_time(talk.clock.now())
+        return log.decided(number, Outcome(kind="unknown", code="LLM_CALL_UNKNOWN", request=digest, native=None, at=at))
+    provider = talk.provider(talk.course(before).next.place)
+    return _judged(talk, log, _Arrived(number, digest, native), provider, UNLIMITED)
+
+
+def _judged(talk: Conversation, log: AttemptLog, arrived: _Arrived, provider: Provider, permit: Permit) -> Attempt:
+    """Read and judge a reply whose bytes are on the disk, and keep what was decided."""
+    try:
+        reply = provider.read(arrived.native)
+    except ProviderError as exc:
+        permit.failed(exc)
+        outcome = _failed(talk, arrived.request, arrived.native, exc)
     else:
-        try:
-            reply = talk.provider(talk.course(before).next.place).read(native)
-        except ProviderError as exc:
-            permit.failed(exc)
-            outcome = _failed(talk, digest, native, exc)
-        else:
-            permit.used(reply.usage)
-            outcome = _decide(talk, log.write_reply(attempt.number, reply), reply, digest, native)
-    log.write_outcome(attempt.number, outcome)
-    return Attempt(attempt.number, outcome)
+        permit.used(reply.usage)
+        outcome = _decide(talk, log.write_reply(arrived.number, reply), reply, arrived)
+    return log.decided(arrived.number, outcome)
 
 
-def _decide(talk: Conversation, reply_digest: str, reply: ModelReply, digest: str, native: NativeReply) -> Outcome:
+def _decide(talk: Conversation, reply_digest: str, reply: ModelReply, arrived: _Arrived) -> Outcome:
     findings = judge(reply, talk.protocol.response_schema(talk.context), talk.rules, talk.context).findings
     return Outcome(
         kind="invalid" if findings else "accepted",
         code=findings[0].code if findings else None,
         findings=findings,
-        request=digest,
-        native=digest_of(native.body),
+        request=arrived.request,
+        native=digest_of(arrived.native.body),
         reply=reply_digest,
         at=format_time(talk.clock.now()),
     )

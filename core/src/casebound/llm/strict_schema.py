@@ -34,6 +34,7 @@ _KEPT = frozenset(
 _SHAPE = frozenset(
     {"$defs", "additionalProperties", "allOf", "anyOf", "items", "oneOf", "prefixItems", "properties", "required"}
 )
+_KNOWN = _KEPT | _SHAPE
 _FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
 _JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
@@ -64,16 +65,17 @@ def sending_copy(schema: Mapping[str, object], *, hint: str | None = None) -> di
 
 
 def _copied(schema: object, pointer: str) -> dict[str, object]:
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         raise UnfitSchema("a schema that is true or false", pointer)
-    check_keywords(schema, pointer, known=_KEPT | _SHAPE, dropped=NARROWING)
-    copy = {key: value for key, value in schema.items() if key in _KEPT and _is_sendable(key, value)}
+    check_keywords(schema, pointer, known=_KNOWN, dropped=NARROWING)
+    copy = {key: value for key, value in schema.items() if key in _KEPT}
+    _drop_unsendable(copy)
     if "$defs" in schema:
         copy["$defs"] = _each(schema["$defs"], f"{pointer}/$defs")
     if "$ref" in copy:
         return _checked_reference(copy, pointer)
     branches = schema.get("anyOf", schema.get("oneOf"))
-    if isinstance(branches, Sequence):
+    if isinstance(branches, list | tuple):
         # What one branch of `oneOf` allows, `anyOf` allows too; that it is exactly one is checked afterwards.
         copy["anyOf"] = [_copied(branch, f"{pointer}/anyOf/{index}") for index, branch in enumerate(branches)]
     if "type" not in copy:
@@ -87,12 +89,12 @@ def _copied(schema: object, pointer: str) -> dict[str, object]:
     return copy
 
 
-def _is_sendable(keyword: str, value: object) -> bool:
-    if keyword == "format":
-        return value in _FORMATS
-    if keyword == "pattern":
-        return isinstance(value, str) and "(?" not in value  # lookaround is refused by some, ignored by others
-    return True
+def _drop_unsendable(copy: dict[str, object]) -> None:
+    if copy.get("format") not in _FORMATS:
+        copy.pop("format", None)
+    pattern = copy.get("pattern")
+    if not isinstance(pattern, str) or "(?" in pattern:  # lookaround is refused by some, ignored by others
+        copy.pop("pattern", None)
 
 
 def _checked_reference(copy: dict[str, object], pointer: str) -> dict[str, object]:
@@ -107,7 +109,7 @@ def _add_type(copy: dict[str, object], schema: Mapping[str, object]) -> None:
         copy["type"] = "object"
     elif "const" in copy:
         _add_type_of(copy, [copy["const"]])
-    elif isinstance(copy.get("enum"), Sequence):
+    elif isinstance(copy.get("enum"), list | tuple):
         _add_type_of(copy, copy["enum"])  # type: ignore[arg-type]  # a sequence, by the line above
 
 
@@ -120,19 +122,19 @@ def _add_type_of(copy: dict[str, object], values: Sequence[object]) -> None:
 
 def _may_be(copy: Mapping[str, object], kind: str) -> bool:
     declared = copy.get("type")
-    return declared == kind or (isinstance(declared, Sequence) and not isinstance(declared, str) and kind in declared)
+    return declared == kind or (isinstance(declared, list | tuple) and kind in declared)
 
 
 def _close_object(copy: dict[str, object], schema: Mapping[str, object], pointer: str) -> None:
     properties = schema.get("properties", {})
     open_to = schema.get("additionalProperties", True)
-    if isinstance(open_to, Mapping):
+    if isinstance(open_to, dict):
         raise UnfitSchema("the keyword additionalProperties with a schema", pointer)
     if not properties and open_to is not False:
         raise UnfitSchema("an object whose properties are not named", pointer)
     copy["properties"] = named = _each(properties, f"{pointer}/properties")
     required = schema.get("required", ())
-    unnamed = [name for name in required if name not in named] if isinstance(required, Sequence) else []
+    unnamed = [name for name in required if name not in named] if isinstance(required, list | tuple) else []
     if unnamed:
         raise UnfitSchema(f"the keyword required with {unnamed[0]}, which is no property", pointer)
     copy["required"] = list(named)
@@ -142,37 +144,40 @@ def _close_object(copy: dict[str, object], schema: Mapping[str, object], pointer
 def _items(schema: Mapping[str, object], pointer: str) -> dict[str, object]:
     first = schema.get("prefixItems", ())
     rest = schema.get("items")
-    if not isinstance(first, Sequence) or not first:
+    if not isinstance(first, list | tuple) or not first:
         if rest is None:
             raise UnfitSchema("an array without items", pointer)
         return _copied(rest, f"{pointer}/items")
     # Any of the kinds at any place: wider than the full schema, which knows the places.
     kinds = [_copied(kind, f"{pointer}/prefixItems/{index}") for index, kind in enumerate(first)]
-    if isinstance(rest, Mapping):
+    if isinstance(rest, dict):
         kinds.append(_copied(rest, f"{pointer}/items"))
     distinct = [kind for index, kind in enumerate(kinds) if kind not in kinds[:index]]
     return distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
 
 
 def _each(schemas: object, pointer: str) -> dict[str, object]:
-    if not isinstance(schemas, Mapping):
+    if not isinstance(schemas, dict):
         raise UnfitSchema("a table of schemas that is no object", pointer)
     return {name: _copied(schema, f"{pointer}/{name}") for name, schema in schemas.items()}
 
 
-def _check_limits(copy: dict[str, object]) -> None:
-    nodes = list(_nodes(copy, 0))
-    levels = max(level for _, level in nodes)
-    names = [name for node, _ in nodes for key in ("properties", "$defs") for name in _keys(node.get(key))]
-    enums = [_values(node) for node, _ in nodes]
-    values = [value for enum in enums for value in enum]
-    properties = sum(len(_keys(node.get("properties"))) for node, _ in nodes)
-    characters = sum(map(len, names)) + sum(len(str(value)) for value in values)
-    longest = max((sum(len(str(value)) for value in enum) for enum in enums if len(enum) > _LONG_ENUM), default=0)
+def _check_limits(copy: Mapping[str, object]) -> None:
+    levels = properties = values = characters = longest = 0
+    for node, level in _nodes(copy):
+        names = [*_keys(node.get("properties")), *_keys(node.get("$defs"))]
+        enum = _values(node)
+        long = sum(len(str(value)) for value in enum)
+        levels = max(levels, level)
+        properties += len(_keys(node.get("properties")))
+        values += len(enum)
+        characters += sum(map(len, names)) + long
+        if len(enum) > _LONG_ENUM:
+            longest = max(longest, long)
     for what, count, most in (
         ("levels of nesting", levels, _MOST_LEVELS),
         ("properties", properties, _MOST_PROPERTIES),
-        ("enum values", sum(len(enum) for enum in enums), _MOST_ENUM_VALUES),
+        ("enum values", values, _MOST_ENUM_VALUES),
         ("characters of names and values", characters, _MOST_NAME_CHARACTERS),
         (f"characters in an enum of more than {_LONG_ENUM} values", longest, _MOST_LONG_ENUM_CHARACTERS),
     ):
@@ -180,19 +185,23 @@ def _check_limits(copy: dict[str, object]) -> None:
             raise UnfitSchema(f"{count} {what} (strict mode takes {most})", "")
 
 
-def _nodes(schema: Mapping[str, object], level: int) -> Iterator[tuple[Mapping[str, object], int]]:
-    level += _may_be(schema, "object")
-    yield schema, level
-    below: list[object] = [schema.get("items"), *as_list(schema.get("anyOf"))]
-    for table in (schema.get("properties"), schema.get("$defs")):
-        below.extend(table.values() if isinstance(table, Mapping) else ())
-    for node in below:
-        if isinstance(node, Mapping):
-            yield from _nodes(node, level)
+def _nodes(schema: Mapping[str, object]) -> Iterator[tuple[Mapping[str, object], int]]:
+    """Yield every schema in `schema`, itself among them, with the objects that it nests in, itself included."""
+    waiting: list[tuple[object, int]] = [(schema, 0)]
+    while waiting:
+        node, above = waiting.pop()
+        if not isinstance(node, dict):
+            continue
+        level = above + _may_be(node, "object")
+        yield node, level
+        below = [node.get("items"), *as_list(node.get("anyOf"))]
+        for table in (node.get("properties"), node.get("$defs")):
+            below += table.values() if isinstance(table, dict) else ()
+        waiting += [(each, level) for each in below]
 
 
 def _keys(table: object) -> list[str]:
-    return list(table) if isinstance(table, Mapping) else []
+    return list(table) if isinstance(table, dict) else []
 
 
 def _values(node: Mapping[str, object]) -> list[object]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Self
 
 from sqlalchemy import Connection
@@ -42,6 +43,7 @@ class SqlSource:
         self._limits = limits
         self._columns: dict[str, dict[str, ColumnKind]] = {}
         self._digest: tuple[sqlite_file.Signature, str] | None = None
+        self._digesting = Lock()
 
     @classmethod
     def open(
@@ -213,10 +215,11 @@ class SqlSource:
             return sqlite_file.signature_of(path)
 
     def _digest_at(self, path: Path, signature: sqlite_file.Signature) -> str:
-        if self._digest is None or self._digest[0] != signature:
-            with self._database.asking():
-                self._digest = (signature, sqlite_file.digest_of_file(path))
-        return self._digest[1]
+        with self._digesting:  # threads that ask at once would all read the whole file
+            if self._digest is None or self._digest[0] != signature:
+                with self._database.asking():
+                    self._digest = (signature, sqlite_file.digest_of_file(path))
+            return self._digest[1]
 
     def _bind(self, file_digest: str | None) -> Binding:
         return Binding(

@@ -1,134 +1,107 @@
-"""The database of an index: opened, asked in one transaction a time, and every failure told in our own words.
-
-SQLite is the workspace's own file unless the settings name a URL: write-ahead log, `synchronous=NORMAL` (a power cut may
-cost the newest rows, which the packages give again), and a wait for whoever writes at this moment. A transaction that
-will write takes the write lock at once, so that it never has to give up what it has read.
-"""
+"""A database that holds an index: asked in one transaction a time, every failure told in our own words."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from importlib.util import find_spec
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.engine import URL, Connection, Engine
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
-from casebound.errors import CaseboundError, IntegrityError, SettingsError, UnavailableError
+from casebound.errors import CaseboundError, IntegrityError, UnavailableError
 from casebound.research.outage import reason_of
 
 WAIT_S = 60  # for another process that writes
-_SQLITE = ("sqlite", "sqlite+pysqlite")
-_POSTGRESQL = ("postgresql", "postgresql+psycopg")
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_SYNTAX_OR_MISSING = "42"  # SQLSTATE class: a table or column that is not there
+
+_WILL_WRITE = "casebound_will_write"
+_BROKEN_SQLITE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_BROKEN_SQLSTATE = ("42P01", "42703", "42804", "42883")  # tables and columns that are not ours
 
 
-class Database:
-    """Where the rows are. Threads may share one.
+class Database(ABC):
+    """Where the rows of an index are. Threads may share one.
+
+    Args:
+        engine: SQLAlchemy's.
+        place: where it is, for errors; never the URL.
+        belongs_to: the workspace that it tells of; None where its own place says that.
 
     Attributes:
-        path: the SQLite file, None on a server.
-        place: where it is, for errors; never the URL.
+        insert: begins an `INSERT` of this database.
     """
 
-    def __init__(self, url: str | Path) -> None:
-        if isinstance(url, Path):
-            self.path: Path | None = url
-            self.place = str(url)
-            self._engine = _sqlite_engine(url)
-        else:
-            parsed = _parse(url)
-            self.path = Path(parsed.database) if parsed.drivername in _SQLITE and parsed.database else None
-            if self.path is not None:
-                self.place = str(self.path)
-                self._engine = _sqlite_engine(self.path)
-            else:
-                self.place = (
-                    f"postgresql database {parsed.database} on {parsed.host or 'localhost'}:{parsed.port or 5432}"
-                )
-                self._engine = _postgresql_engine(parsed)
-        # Writers of one process take turns here rather than poll the file's lock, and never wait for each other's rows.
+    insert: Any
+
+    def __init__(self, engine: Engine, place: str, belongs_to: str | None) -> None:
+        self.place = place
+        self.belongs_to = belongs_to
+        self._engine = engine
+        # Writers of one process take turns here: they need not poll for a file's lock, nor wait for their own rows.
         self._turn = threading.Lock()
+
+    @abstractmethod
+    def create(self) -> None:
+        """Make an empty index where there is none. Raises `UnavailableError` (`INDEX_UNAVAILABLE`)."""
+
+    @abstractmethod
+    def replace(self) -> None:
+        """Put an empty index in the place of one that cannot be used.
+
+        Raises:
+            UnavailableError: `INDEX_UNAVAILABLE`; also where another process uses it.
+            SettingsError: `INDEX_NOT_OURS`: what is there was not written as an index.
+        """
+
+    @abstractmethod
+    def check(self) -> None:
+        """Go through everything that is stored. Raises `IntegrityError` (`INDEX_BROKEN`) where it is damaged."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open one transaction that sees one state. Raises as `failure`."""
-        with self._transaction("BEGIN", nullcontext()) as connection:
+        """Open one transaction for reading. Raises as `writing`."""
+        with self._transaction(nullcontext(), will_write=False) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Open one transaction that is committed with the block, or leaves nothing. Raises as `failure`."""
-        with self._transaction("BEGIN IMMEDIATE", self._turn) as connection:
+        """Open one transaction, which is committed with the block or leaves nothing.
+
+        Raises:
+            UnavailableError: `INDEX_UNAVAILABLE`: no answer, no space, no permission.
+            IntegrityError: `INDEX_BROKEN`: what is there is damaged, or no index.
+        """
+        with self._transaction(self._turn, will_write=True) as connection:
             yield connection
-
-    @contextmanager
-    def _transaction(self, begin: str, turn: nullcontext[None] | threading.Lock) -> Iterator[Connection]:
-        with turn:
-            try:
-                with self._engine.connect().execution_options(casebound_begin=begin) as connection, connection.begin():
-                    yield connection
-            except (SQLAlchemyError, sqlite3.Error, OSError) as exc:
-                raise self.failure(exc) from None
-
-    def failure(self, cause: BaseException) -> CaseboundError:
-        """Return what a failure of the database is to us."""
-        original = getattr(cause, "orig", None) or cause
-        number = getattr(original, "sqlite_errorcode", None)
-        state = getattr(original, "sqlstate", None) or ""
-        if (number is not None and number & 0xFF in (*_DAMAGED, sqlite3.SQLITE_ERROR)) or state[
-            :2
-        ] == _SYNTAX_OR_MISSING:
-            return IntegrityError("INDEX_BROKEN", where=self.place, found=reason_of(cause))
-        return UnavailableError("INDEX_UNAVAILABLE", where=self.place, found=reason_of(cause))
 
     def close(self) -> None:
         """Let go of every connection."""
         self._engine.dispose()
 
+    @contextmanager
+    def _transaction(self, turn: AbstractContextManager[Any], *, will_write: bool) -> Iterator[Connection]:
+        with turn:
+            try:
+                with self._engine.connect() as connection:
+                    connection.execution_options(**{_WILL_WRITE: will_write})
+                    with connection.begin():
+                        yield connection
+            except (SQLAlchemyError, sqlite3.Error, OSError) as exc:
+                raise self._failure(exc) from None
 
-def _parse(url: str) -> URL:
-    accepted = ("sqlite:///FILE", "postgresql://HOST/DATABASE")
-    found = "something that is no database URL"
-    with suppress(ArgumentError, ValueError):
-        parsed = sa.make_url(url)
-        if parsed.drivername in (*_SQLITE, *_POSTGRESQL) and parsed.database not in (None, "", ":memory:"):
-            return parsed
-        found = f"the scheme {parsed.drivername}, or no database in it"
-    raise SettingsError("SETTINGS_VALUE", found=found, allowed=accepted)
-
-
-def _sqlite_engine(path: Path) -> Engine:
-    engine = sa.create_engine("sqlite://", creator=lambda: _connect(path), poolclass=sa.QueuePool, hide_parameters=True)
-    sa.event.listen(engine, "begin", _begin)
-    return engine
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    # `mode=rw`: a file that has gone meanwhile is an error, and not an empty index.
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=WAIT_S, isolation_level=None, check_same_thread=False
-    )
-    connection.execute("PRAGMA synchronous=NORMAL")
-    return connection
+    def _failure(self, cause: BaseException) -> CaseboundError:
+        original = getattr(cause, "orig", None) or cause
+        number, state = getattr(original, "sqlite_errorcode", None), getattr(original, "sqlstate", None)
+        broken = state in _BROKEN_SQLSTATE if number is None else number & 0xFF in _BROKEN_SQLITE
+        found = reason_of(cause)
+        if broken:
+            return IntegrityError("INDEX_BROKEN", where=self.place, found=found)
+        return UnavailableError("INDEX_UNAVAILABLE", where=self.place, found=found)
 
 
-def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options()["casebound_begin"])
-
-
-def _postgresql_engine(url: URL) -> Engine:
-    if find_spec("psycopg") is None:
-        raise SettingsError("SETTINGS_DRIVER", found="psycopg", hint="pip install 'casebound[postgresql]'")
-    options = f"-c lock_timeout={WAIT_S}s -c idle_in_transaction_session_timeout={WAIT_S}s"
-    return sa.create_engine(
-        url.set(drivername="postgresql+psycopg"),
-        hide_parameters=True,
-        pool_pre_ping=True,
-        connect_args={"connect_timeout": 10, "client_encoding": "utf8", "options": options},
-    )
+def will_write(connection: Connection) -> bool:
+    """Tell whether the transaction that begins on `connection` is one for writing."""
+    return bool(connection.get_execution_options().get(_WILL_WRITE))

@@ -11,33 +11,34 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from itertools import islice
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from casebound.clock import Clock, format_time
-from casebound.errors import SettingsError
-from casebound.settings import Settings, index_url
+from casebound.settings import Settings
 from casebound.store import Workspace
 from casebound.workspace.connection import Database
 from casebound.workspace.lease import is_dead
-from casebound.workspace.opening import prepare
-from casebound.workspace.place import index_file, is_used
+from casebound.workspace.opening import open_database
+from casebound.workspace.place import is_used
 from casebound.workspace.row import DERIVED, CaseRow
-from casebound.workspace.schema import CASES
+from casebound.workspace.schema import CASES, META
 from casebound.workspace.selection import Selection
+
+Condition: TypeAlias = sa.ColumnElement[bool]
 
 BATCH = 500
 _C = CASES.c
 _COLUMNS = tuple(each.name for each in fields(CaseRow))
 _ROW = [CASES.c[name] for name in _COLUMNS]
-_FREED = {"lease_owner": None, "lease_until": None}
-_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens")
+_CHANGED = {"changes": CASES.c.changes + 1}
+_FREED = {"lease_owner": None, "lease_until": None, **_CHANGED}
+_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens", "unreported_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,7 @@ class Counts:
         states: how many cases stand in each state that occurs.
         finished: cases with which nothing is left to do.
         leased: cases that somebody works on now.
-        calls, unknown_calls: of all cases together, as in `CaseRow`.
-        input_tokens, output_tokens: the same; None where some case does not know.
+        calls and what follows: of all cases together, as in `CaseRow`.
     """
 
     states: Mapping[str, int]
@@ -57,8 +57,9 @@ class Counts:
     leased: int
     calls: int
     unknown_calls: int
-    input_tokens: int | None
-    output_tokens: int | None
+    input_tokens: int
+    output_tokens: int
+    unreported_calls: int
 
 
 class Index:
@@ -74,7 +75,6 @@ class Index:
         self.database = database
         self._clock = clock
         self._lease_s = lease_s
-        self._insert: Any = sqlite.insert if database.path is not None else postgresql.insert
 
     @classmethod
     def open(cls, workspace: Workspace, settings: Settings, clock: Clock) -> Self:
@@ -85,13 +85,7 @@ class Index:
             IntegrityError: `INDEX_BROKEN`, `INDEX_VERSION`, `INDEX_FOREIGN`.
             SettingsError: the URL cannot be used, its driver is not installed.
         """
-        url = index_url(settings)
-        try:
-            database = Database(index_file(workspace) if url is None else url.reveal())
-        except SettingsError as exc:
-            raise exc.placed(str(settings.path), settings.workspace.key) from None
-        prepare(database, None if url is None else str(workspace.root))
-        return cls(database, clock, settings.workspace.lease_s)
+        return cls(open_database(workspace, settings), clock, settings.workspace.lease_s)
 
     @classmethod
     def open_if_used(cls, workspace: Workspace, settings: Settings, clock: Clock) -> Self | None:
@@ -106,18 +100,18 @@ class Index:
         What a row was read as says its `changes`; with 0, as it is derived, it is only added, or put in the place of
         one that shows nothing yet (`new`).
         """
-        insert = self._insert(CASES)
+        insert = self.database.insert(CASES)
         wanted = insert.excluded
         same = _C.changes == wanted.changes - 1
         blank = sa.and_(_C.state == "new", _C.lease_owner.is_(None))
         insert = insert.on_conflict_do_update(
             index_elements=[_C.package_id],
-            set_={name: wanted[name] for name in _COLUMNS if name != "changes"} | {"changes": _C.changes + 1},
+            set_={name: wanted[name] for name in _COLUMNS if name != "changes"} | _CHANGED,
             where=sa.or_(same, blank),
         )
         for batch in _batches(rows):
             with self.database.writing() as connection:
-                connection.execute(insert, [asdict(replace(row, changes=row.changes + 1)) for row in batch])
+                connection.execute(insert, [_values(row, changes=row.changes + 1) for row in batch])
 
     def get(self, package_id: str) -> CaseRow | None:
         """Return the row of a package, None where there is none."""
@@ -132,6 +126,41 @@ class Index:
             wanted = wanted.where(_C.state == state)
         with self.database.reading() as connection:
             return [CaseRow(*row) for row in connection.execute(wanted)]
+
+    def idle(self, *, states: Sequence[str] | None = None, after: str = "") -> list[CaseRow]:
+        """Return rows of cases that nobody works on, in pages as `rows` does.
+
+        Args:
+            states: only rows in one of them, and those whose lease was lost; None: all.
+            after: the package id behind which the page begins.
+        """
+        with self.database.reading() as connection:
+            lost = sa.and_(_C.lease_owner.is_not(None), self._free(connection))
+            asked = sa.true() if states is None else _C.state.in_(states)
+            free = sa.and_(_C.lease_owner.is_(None), asked)
+            wanted = sa.select(*_ROW).where(_C.package_id > after, sa.or_(free, lost))
+            return [CaseRow(*row) for row in connection.execute(wanted.order_by(_C.package_id).limit(BATCH))]
+
+    def remove(self, rows: Iterable[CaseRow]) -> None:
+        """Remove rows that nobody has changed since they were read."""
+        gone = sa.delete(CASES).where(_C.package_id == sa.bindparam("id"), _C.changes == sa.bindparam("seen"))
+        for batch in _batches(rows):
+            with self.database.writing() as connection:
+                connection.execute(gone, [{"id": row.package_id, "seen": row.changes} for row in batch])
+
+    def phases(self) -> tuple[str, ...]:
+        """Return the phases of plugins that `finished` took into account when the rows were last gone through."""
+        with self.database.reading() as connection:
+            found = connection.scalar(sa.select(META.c.value).where(META.c.key == "phases"))
+        return tuple((found or "").split())
+
+    def note_phases(self, phases: Iterable[str]) -> None:
+        """Keep what `phases` returns."""
+        insert = self.database.insert(META).values(key="phases", value=" ".join(phases))
+        with self.database.writing() as connection:
+            connection.execute(
+                insert.on_conflict_do_update(index_elements=[META.c.key], set_={"value": insert.excluded.value})
+            )
 
     # --- leases -----------------------------------------------------------------------------------------------------
 
@@ -154,66 +183,52 @@ class Index:
                 due = [_C.lease_owner.is_(None), *asked_for(selection), *self._due(run, selection)]
                 found += self._pick(connection, due, limit - len(found))
             if found:
-                lease = {"lease_owner": owner, "lease_until": self._until(), "changes": _C.changes + 1}
-                connection.execute(sa.update(CASES).where(_C.package_id.in_(found)).values(lease))
+                mine = {**self._lease(owner), "last_run": run}
+                connection.execute(sa.update(CASES).where(_C.package_id.in_(found)).values(mine))
         return found
 
     def hold(self, owner: str, row: CaseRow) -> bool:
         """Lease one case whatever its state, and add its row where there is none; False where it is leased already."""
-        lease = {"lease_owner": owner, "lease_until": self._until(), "changes": _C.changes + 1}
+        values = _values(row, lease_owner=owner, lease_until=self._until(), changes=1)
+        mine = {**self._lease(owner), "last_run": None, "stopped": None}
         with self.database.writing() as connection:
             free = sa.or_(_C.lease_owner.is_(None), self._free(connection))
-            values = asdict(replace(row, lease_owner=owner, lease_until=self._until(), changes=1))
-            insert = (
-                self._insert(CASES)
-                .values(values)
-                .on_conflict_do_update(index_elements=[_C.package_id], set_=lease, where=free)
-            )
-            return connection.execute(insert).rowcount == 1
+            insert = self.database.insert(CASES).values(values).returning(_C.package_id)
+            held = insert.on_conflict_do_update(index_elements=[_C.package_id], set_=mine, where=free)
+            return connection.execute(held).first() is not None
 
     def renew(self, owner: str) -> None:
         """Make every lease of `owner` last from now on."""
-        mine = sa.select(_C.package_id).where(_C.lease_owner == owner).order_by(_C.package_id).with_for_update()
-        with self.database.writing() as connection:
-            connection.execute(
-                sa.update(CASES)
-                .where(_C.package_id.in_(mine))
-                .values(lease_until=self._until(), changes=_C.changes + 1)
-            )
+        self._change_all(owner, self._lease(owner))
 
-    def release(self, owner: str, row: CaseRow, *, run: str | None = None, stopped: str | None = None) -> None:
+    def drop(self, owner: str) -> None:
+        """Free every lease of `owner`; the rows stay as they are, for cases for which nothing was done."""
+        self._change_all(owner, _FREED)
+
+    def release(self, owner: str, row: CaseRow, *, stopped: str | None = None) -> None:
         """Write a row, and free its lease, as `release_all` does for many."""
-        self.release_all(owner, [(row, stopped)], run=run)
+        self.release_all(owner, [(row, stopped)])
 
-    def release_all(self, owner: str, rows: Iterable[tuple[CaseRow, str | None]], *, run: str | None = None) -> None:
-        """Write rows and free their leases, all or none.
-
-        A case that somebody else leases meanwhile is left to him.
+    def release_all(self, owner: str, rows: Iterable[tuple[CaseRow, str | None]]) -> None:
+        """Write rows and free their leases, all or none. A case that somebody else leases meanwhile is left to him.
 
         Args:
             owner: who leases them.
             rows: as derived from the files at the end, each with the code with which the run left it as it was.
-            run: the run that had them; None: no run.
         """
-        ordered = sorted(rows, key=lambda pair: pair[0].package_id)
-        wanted = self._insert(CASES)
-        values = {name: wanted.excluded[name] for name in (*DERIVED, "last_run", "stopped")}
-        insert = wanted.on_conflict_do_update(
+        done = [
+            _values(row, stopped=code, changes=1) for row, code in sorted(rows, key=lambda pair: pair[0].package_id)
+        ]
+        insert = self.database.insert(CASES)
+        values = {name: insert.excluded[name] for name in (*DERIVED, "stopped")}
+        released = insert.on_conflict_do_update(
             index_elements=[_C.package_id],
-            set_={**values, **_FREED, "changes": _C.changes + 1},
+            set_={**values, **_FREED},
             where=sa.or_(_C.lease_owner.is_(None), _C.lease_owner == owner),
         )
-        if ordered:
-            written = [asdict(replace(row, last_run=run, stopped=code, changes=1)) for row, code in ordered]
+        if done:
             with self.database.writing() as connection:
-                connection.execute(insert, written)
-
-    def drop(self, owner: str) -> None:
-        """Free every lease of `owner`; the rows stay as they are, for cases that nothing was done for."""
-        mine = sa.select(_C.package_id).where(_C.lease_owner == owner).order_by(_C.package_id).with_for_update()
-        with self.database.writing() as connection:
-            freed = sa.update(CASES).where(_C.package_id.in_(mine)).values(**_FREED, changes=_C.changes + 1)
-            connection.execute(freed)
+                connection.execute(released, done)
 
     def held(self, owner: str) -> list[str]:
         """Return the packages that `owner` leases."""
@@ -228,21 +243,13 @@ class Index:
             leased = sa.and_(_C.lease_owner.is_not(None), sa.not_(self._free(connection)))
             per_state = sa.select(_C.state, sa.func.count()).group_by(_C.state).order_by(_C.state)
             states = {state: number for state, number in connection.execute(per_state)}
-            sums = sa.select(
-                *(sa.func.count(sa.case((condition, 1))) for condition in (_C.finished, leased)),
-                *(sa.cast(sa.func.coalesce(sa.func.sum(_C[name]), 0), sa.BigInteger) for name in _SUMMED),
-                *(sa.func.count() - sa.func.count(_C[name]) for name in ("input_tokens", "output_tokens")),
-            )
-            finished, leases, calls, unknown, tokens_in, tokens_out, no_in, no_out = connection.execute(sums).one()
-        return Counts(
-            states=states,
-            finished=finished,
-            leased=leases,
-            calls=calls,
-            unknown_calls=unknown,
-            input_tokens=None if no_in else tokens_in,
-            output_tokens=None if no_out else tokens_out,
-        )
+            numbers = {
+                "finished": sa.func.count(sa.case((_C.finished, 1))),
+                "leased": sa.func.count(sa.case((leased, 1))),
+                **{name: _sum(_C[name]) for name in _SUMMED},
+            }
+            sums = connection.execute(sa.select(*[number.label(name) for name, number in numbers.items()])).one()
+        return Counts(states=states, **sums._mapping)
 
     def next_due(self, run: str, selection: Selection) -> str | None:
         """Return when the next case comes due that this run may claim later, None where none will."""
@@ -251,17 +258,18 @@ class Index:
         if not selection.retries:
             return None
         with self.database.reading() as connection:
-            return connection.scalar(sa.select(sa.func.min(_C.retry_at)).where(*waiting))
+            earliest: str | None = connection.scalar(sa.select(sa.func.min(_C.retry_at)).where(*waiting))
+        return earliest
 
     def close(self) -> None:
         """Let go of the database."""
         self.database.close()
 
-    def _pick(self, connection: Connection, conditions: Sequence[Any], limit: int) -> list[str]:
+    def _pick(self, connection: Connection, conditions: Sequence[Condition], limit: int) -> list[str]:
         wanted = sa.select(_C.package_id).where(*conditions).order_by(_C.position).limit(limit)
         return list(connection.scalars(wanted.with_for_update(skip_locked=True)))
 
-    def _due(self, run: str, selection: Selection) -> list[Any]:
+    def _due(self, run: str, selection: Selection) -> list[Condition]:
         due = sa.and_(_C.state == "retry_pending", _C.retry_at <= self._now())
         fresh = sa.or_(_C.last_run.is_(None), _C.last_run != run)
         ways = [sa.and_(_C.state.in_(selection.states), fresh)]
@@ -269,11 +277,19 @@ class Index:
             ways.append(sa.and_(due, sa.or_(fresh, _C.stopped.is_(None))))
         return [_C.finished.is_(sa.false()), sa.or_(*ways)]
 
-    def _free(self, connection: Connection) -> Any:
+    def _free(self, connection: Connection) -> Condition:
         """Return the condition that a lease is free although somebody's name stands on it."""
         leased = sa.select(_C.lease_owner).where(_C.lease_owner.is_not(None)).distinct()
         dead = [owner for owner in connection.scalars(leased) if is_dead(owner)]
         return sa.or_(_C.lease_until <= self._now(), _C.lease_until > self._until(), _C.lease_owner.in_(dead))
+
+    def _change_all(self, owner: str, values: Mapping[str, object]) -> None:
+        mine = sa.select(_C.package_id).where(_C.lease_owner == owner).order_by(_C.package_id).with_for_update()
+        with self.database.writing() as connection:
+            connection.execute(sa.update(CASES).where(_C.package_id.in_(mine)).values(values))
+
+    def _lease(self, owner: str) -> dict[str, object]:
+        return {"lease_owner": owner, "lease_until": self._until(), **_CHANGED}
 
     def _now(self) -> str:
         return format_time(self._clock.now())
@@ -282,7 +298,7 @@ class Index:
         return format_time(self._clock.now() + timedelta(seconds=self._lease_s))
 
 
-def asked_for(selection: Selection) -> list[Any]:
+def asked_for(selection: Selection) -> list[Condition]:
     """Return the conditions that a case is one of those selected."""
     named = [
         column.in_(ids)
@@ -290,6 +306,14 @@ def asked_for(selection: Selection) -> list[Any]:
         if ids
     ]
     return [sa.or_(*named)] if named else []
+
+
+def _values(row: CaseRow, **others: object) -> dict[str, object]:
+    return {name: getattr(row, name) for name in _COLUMNS} | others
+
+
+def _sum(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    return sa.cast(sa.func.coalesce(sa.func.sum(column), 0), sa.BigInteger)
 
 
 def _batches(rows: Iterable[CaseRow]) -> Iterator[list[CaseRow]]:

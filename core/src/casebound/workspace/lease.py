@@ -17,10 +17,10 @@ _PROC = Path("/proc")
 _NAME = re.compile(r"[^/]*:([^/:]*):([^/:]*)/([0-9]+):([0-9]*):[0-9a-f]+")
 
 
-def new_owner() -> str:
-    """Return a name under which this process may lease cases, and which nobody else has."""
+def new_owner(process: int | None = None) -> str:
+    """Return a name that nobody else has, under which a process leases cases; None: this process."""
     host = re.sub(r"[^\w.-]", "_", socket.gethostname())
-    pid, start = os.getpid(), ""
+    pid, start = process or os.getpid(), ""
     with suppress(OSError):
         start = _start(pid) or ""
     return f"{host}:{_boot()}:{_namespace()}/{pid}:{start}:{uuid.uuid4().hex}"
@@ -36,6 +36,12 @@ def is_dead(owner: str) -> bool:
         return _start(pid) != start
     except OSError:
         return not _answers(pid)
+
+
+def process_of(owner: str) -> tuple[str, str]:
+    """Return on which host `owner` runs, and the number of its process there, for a person to read."""
+    place, _, process = owner.rpartition("/")
+    return place.partition(":")[0], process.partition(":")[0]
 
 
 def _boot() -> str:

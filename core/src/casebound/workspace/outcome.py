@@ -90,7 +90,8 @@ class RunSummary:
     """What a run came to; `to_json` is the object that `run --format json` prints.
 
     Attributes:
-        cases: by state, how many of the cases that the run had are there now.
+        cases: by state, how many of the selected cases are there now.
+        had: how many of them the run took further, or tried to.
         left: selected cases that are not done: they wait, are refused, or belong to another process.
         dispatches: model calls that were sent.
         input_tokens, output_tokens: of these calls, as reported; None where one did not report.
@@ -98,9 +99,11 @@ class RunSummary:
         retry_at: when the next of the selected cases that wait may go on, None where no time makes a difference.
         refused: the first cases that were left as they were: package, code, error.
         refused_total: how many were.
+        error: what ended the run before its time, where that was an error of the whole run.
     """
 
     cases: Mapping[str, int]
+    had: int
     left: int
     dispatches: int
     input_tokens: int | None
@@ -109,11 +112,13 @@ class RunSummary:
     retry_at: str | None
     refused: tuple[Mapping[str, str | None], ...]
     refused_total: int
+    error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the documented keys."""
-        return {
+        """Return the documented keys; `error` only where there is one."""
+        line: dict[str, Any] = {
             "cases": dict(sorted(self.cases.items())),
+            "had": self.had,
             "left": self.left,
             "dispatches": self.dispatches,
             "tokens": {"input": self.input_tokens, "output": self.output_tokens},
@@ -122,6 +127,9 @@ class RunSummary:
             "refused": [dict(one) for one in self.refused],
             "refused_total": self.refused_total,
         }
+        if self.error is not None:
+            line["error"] = self.error
+        return line
 
     @property
     def exit_status(self) -> int:
@@ -131,4 +139,4 @@ class RunSummary:
         row = CODES.get(self.stopped or "")
         if row is not None and row.exit_status == _UNAVAILABLE:
             return _UNAVAILABLE
-        return int(bool(self.stopped or self.left or self.refused_total))
+        return int(bool(self.stopped or self.left or self.refused_total or self.error))

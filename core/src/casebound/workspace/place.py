@@ -11,7 +11,7 @@ from casebound.store import Workspace
 FILE = "index.sqlite"
 
 
-def index_file(workspace: Workspace) -> Path:
+def own_file(workspace: Workspace) -> Path:
     """Return the file of the index where the settings name no URL."""
     return workspace.root / FILE
 
@@ -19,4 +19,4 @@ def index_file(workspace: Workspace) -> Path:
 def is_used(workspace: Workspace, settings: Settings) -> bool:
     """Tell whether the workspace has an index; until somebody imports or runs many cases it has none."""
     table = settings.workspace
-    return bool(table.index_url or table.index_url_env) or os.path.lexists(index_file(workspace))
+    return bool(table.index_url or table.index_url_env) or os.path.lexists(own_file(workspace))

@@ -5,16 +5,15 @@ Everything but the lease and the last run is derived, so that the rows can be ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from typing import Literal
 
-from casebound.canonical import MAX_SAFE_INTEGER
 from casebound.clock import format_time
 from casebound.contracts.case import Admission
 from casebound.contracts.model_call import Usage
-from casebound.errors import IntegrityError
-from casebound.llm.attempts import AttemptLog
+from casebound.errors import IntegrityError, SettingsError
+from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.progress import State, begun_revisions, derive_progress, latest_revision
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, layout
@@ -35,8 +34,10 @@ class CaseRow:
         retry_at: not before this time may it go on, as `format_time` writes it.
         finished: nothing is left to do, the phases of plugins included.
         calls: made for all its interpretations, those whose reply never came included.
-        input_tokens, output_tokens: as reported; None where some call did not report.
+        input_tokens, output_tokens: what was reported, and no more.
+        unreported_calls: how many calls did not report both, so that no sum looks whole that is not.
         unknown_calls: sent, without a reply that reached the disk.
+        last_call_at: when the newest outcome was decided, as `format_time` writes it.
         lease_owner, lease_until: who works on it, and until when nobody else may; not derived, nor is what follows.
         last_run: the run that had it last.
         stopped: with which code that run left it as it was.
@@ -51,9 +52,11 @@ class CaseRow:
     retry_at: str | None = None
     finished: bool = False
     calls: int = 0
-    input_tokens: int | None = 0
-    output_tokens: int | None = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    unreported_calls: int = 0
     unknown_calls: int = 0
+    last_call_at: str | None = None
     lease_owner: str | None = None
     lease_until: str | None = None
     last_run: str | None = None
@@ -72,8 +75,11 @@ DERIVED = (
     "calls",
     "input_tokens",
     "output_tokens",
+    "unreported_calls",
     "unknown_calls",
+    "last_call_at",
 )
+MOST_TOKENS = 10**9  # of one call; a number beyond is a server's mistake, and no report
 
 
 def derive_row(package: Package, phases: Iterable[str] = ()) -> CaseRow:
@@ -83,15 +89,15 @@ def derive_row(package: Package, phases: Iterable[str] = ()) -> CaseRow:
         package: whose folder is there; nothing in it needs to be.
         phases: the names of what plugins put behind the interpretation.
 
-    Raises:
-        SettingsError: `PACKAGE_UNREADABLE`, `WORKSPACE_LINK`. Files that do not hold make a row that is `broken`.
+    Returns:
+        The row; one that is `broken` where files do not hold or cannot be read.
     """
     package_id = package.root.name
     try:
         with package.keep_open():
             return _derive(package, package_id, tuple(phases))
-    except IntegrityError as exc:
-        return CaseRow(package_id, state="broken", code=exc.code, input_tokens=None, output_tokens=None)
+    except (IntegrityError, SettingsError) as exc:
+        return CaseRow(package_id, state="broken", code=exc.code)
 
 
 def _derive(package: Package, package_id: str, phases: tuple[str, ...]) -> CaseRow:
@@ -99,7 +105,9 @@ def _derive(package: Package, package_id: str, phases: tuple[str, ...]) -> CaseR
     progress = derive_progress(package)
     revision = latest_revision(package)
     marks = (layout.phase_mark(name, revision) for name in phases)
-    usages, unknown = _calls(package)
+    calls = _Calls()
+    for log, attempt in _attempts(package):
+        calls.add(log, attempt)
     return CaseRow(
         package_id,
         case_id=None if admission is None else admission.case_id,
@@ -108,30 +116,45 @@ def _derive(package: Package, package_id: str, phases: tuple[str, ...]) -> CaseR
         stage=None if progress.event is None else progress.event.stage,
         retry_at=None if progress.retry_at is None else format_time(progress.retry_at),
         finished=progress.state == "interpreted" and all(map(package.exists, marks)),
-        calls=len(usages),
-        input_tokens=_sum(usage.input_tokens for usage in usages),
-        output_tokens=_sum(usage.output_tokens for usage in usages),
-        unknown_calls=unknown,
+        **asdict(calls),
     )
 
 
-def _calls(package: Package) -> tuple[list[Usage], int]:
-    """Return what each call of all interpretations reported, and how many of them are known to have got no reply."""
-    usages, unknown = [], 0
+@dataclass(slots=True)
+class _Calls:
+    """What is known of the calls of a case, as its row tells it."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    unreported_calls: int = 0
+    unknown_calls: int = 0
+    last_call_at: str | None = None
+
+    def add(self, log: AttemptLog, attempt: Attempt) -> None:
+        """Count one more call. Raises `IntegrityError` for a reply that cannot be read."""
+        outcome = attempt.outcome
+        kind = None if outcome is None else outcome.kind
+        usage = log.reply(attempt.number).usage if kind in ("accepted", "invalid") else Usage()
+        reported = [
+            count
+            for count in (usage.input_tokens, usage.output_tokens)
+            if count is not None and 0 <= count <= MOST_TOKENS
+        ]
+        self.calls += 1
+        self.unknown_calls += kind == "unknown"
+        if len(reported) == 2:
+            self.input_tokens += reported[0]
+            self.output_tokens += reported[1]
+        else:
+            self.unreported_calls += 1
+        if outcome is not None:
+            self.last_call_at = max(self.last_call_at or "", outcome.at)
+
+
+def _attempts(package: Package) -> Iterator[tuple[AttemptLog, Attempt]]:
+    """Yield every attempt of all interpretations with the log that it stands in."""
     for revision in begun_revisions(package):
         for stage in CORE_STAGES:
             log = AttemptLog(package, revision, stage)
-            for attempt in log.all():
-                kind = None if attempt.outcome is None else attempt.outcome.kind
-                usages.append(log.reply(attempt.number).usage if kind in ("accepted", "invalid") else Usage())
-                unknown += kind == "unknown"
-    return usages, unknown
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for count in counts:
-        if count is None or count < 0:
-            return None
-        total += count
-    return total if total <= MAX_SAFE_INTEGER else None
+            yield from ((log, attempt) for attempt in log.all())

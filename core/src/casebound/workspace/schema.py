@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 VERSION = "1"
 APPLICATION_ID = 0x63736264  # marks an SQLite file as ours: `csbd`
@@ -29,9 +30,11 @@ CASES = sa.Table(
     sa.Column("retry_at", _TEXT),
     sa.Column("finished", sa.Boolean, nullable=False),
     sa.Column("calls", _NUMBER, nullable=False),
-    sa.Column("input_tokens", _NUMBER),
-    sa.Column("output_tokens", _NUMBER),
+    sa.Column("input_tokens", _NUMBER, nullable=False),
+    sa.Column("output_tokens", _NUMBER, nullable=False),
+    sa.Column("unreported_calls", _NUMBER, nullable=False),
     sa.Column("unknown_calls", _NUMBER, nullable=False),
+    sa.Column("last_call_at", _TEXT),
     sa.Column("lease_owner", _TEXT),
     sa.Column("lease_until", _TEXT),
     sa.Column("last_run", _TEXT),
@@ -43,3 +46,10 @@ CASES = sa.Table(
 _OPEN, _LEASED = CASES.c.finished.is_(sa.false()), CASES.c.lease_owner.is_not(None)
 sa.Index("casebound_case_open", CASES.c.position, sqlite_where=_OPEN, postgresql_where=_OPEN)
 sa.Index("casebound_case_leased", CASES.c.lease_owner, sqlite_where=_LEASED, postgresql_where=_LEASED)
+
+
+def fill(connection: Connection, belongs_to: str | None) -> None:
+    """Make the tables of an index without rows, for the workspace `belongs_to`; None: its place says which."""
+    METADATA.create_all(connection)
+    meta = {"version": VERSION} | ({} if belongs_to is None else {"workspace": belongs_to})
+    connection.execute(sa.insert(META), [{"key": key, "value": value} for key, value in meta.items()])

@@ -30,7 +30,6 @@ from casebound.llm.http.settings import HttpSettings
 from casebound.llm.provider import unsendable
 from casebound.settings import Secret
 
-MOST_CONNECTIONS = 128
 _KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"})
 
 
@@ -157,7 +156,8 @@ class HttpSender:
 
     def _open_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=MOST_CONNECTIONS, ssl=self._tls),
+            # No limit here: `[limits] in_flight` bounds the calls, and one that waited here would lose its own time.
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
         )
