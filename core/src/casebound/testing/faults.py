@@ -28,7 +28,7 @@ from casebound.store import package as package_module
 from casebound.store import write as write_module
 from casebound.store.folders import Folders
 from casebound.testing.inventory_model import InventoryModel, Search, message_of
-from casebound.workspace import opening
+from casebound.workspace import index_file
 from casebound.workspace.connection import Database
 
 Point = Callable[[str], None]
@@ -70,7 +70,7 @@ def watch(point: Point) -> Iterator[None]:
     A transaction of the index passes `uncommitted index NAME` and `behind index NAME`, by the function that makes it.
     """
     create_file, link = vars(package_module)["create_file"], write_module._link
-    create_index, writing = vars(opening)["create_new_file"], Database.writing
+    create_index, writing = vars(index_file)["create_new_file"], Database.writing
     growing = threading.local()
 
     def watched_create(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
@@ -98,12 +98,12 @@ def watch(point: Point) -> Iterator[None]:
         point(f"behind index {name}")
 
     vars(package_module)["create_file"], write_module._link = watched_create, watched_link
-    vars(opening)["create_new_file"], Database.writing = watched_index, watched_writing  # type: ignore[method-assign]
+    vars(index_file)["create_new_file"], Database.writing = watched_index, watched_writing  # type: ignore[method-assign]
     try:
         yield
     finally:
         vars(package_module)["create_file"], write_module._link = create_file, link
-        vars(opening)["create_new_file"], Database.writing = create_index, writing  # type: ignore[method-assign]
+        vars(index_file)["create_new_file"], Database.writing = create_index, writing  # type: ignore[method-assign]
 
 
 _CASE = re.compile(r"\bcases/[^/]+/(?:analysis/interpretations/[0-9]{4}/)?")

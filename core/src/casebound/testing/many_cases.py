@@ -97,10 +97,11 @@ class ManyCases:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start one command as a user would."""
+        path = [str(self.folder / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])]
         return subprocess.Popen(  # noqa: S603  # this interpreter
             [sys.executable, "-P", "-m", "casebound", *arguments],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(self.folder / "plugins"), **self.environment},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path), **self.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

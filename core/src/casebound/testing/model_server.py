@@ -41,7 +41,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request that arrived: its task, its user message, and the status or fault with which it was met."""
+    """One request that arrived."""
 
     task: str
     user: str
@@ -93,6 +93,11 @@ class ModelServer:
         """Meet the first requests of `task` whose message has `word` with `responses`; `for_ever`: keep the last one."""
         with self._lock:
             self._trouble.append(_Trouble(word, task, list(responses), for_ever))
+
+    def heal(self) -> None:
+        """End every trouble."""
+        with self._lock:
+            self._trouble.clear()
 
     def _answer(self, request: RecordedRequest) -> Response:
         user = self._wire.user(request.body)
