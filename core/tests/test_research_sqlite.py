@@ -272,7 +272,7 @@ def test_many_rows_take_little_memory(tmp_path):
         connection.executemany(
             "INSERT INTO hosts VALUES (?, ?)", ((n, f"node {'x' * 1000} {n}") for n in range(20_000))
         )
-    with closing(opened(path)) as source:
+    with closing(opened(path, statement_timeout_s=120)) as source:
         source.freeze_catalog(CATALOG)
         tracemalloc.start()
         capture = look_up(source)

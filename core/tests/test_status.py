@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from datetime import timedelta
 
 import pytest
 from casebound.clock import format_time
-from casebound.errors import ProviderError
+from casebound.errors import ProviderError, SettingsError
 from casebound.render.status import status_parts
 from casebound.settings import load_settings
 from casebound.store import Workspace
+from casebound.testing.distributions import run_casebound
 from casebound.testing.inventory import write_inventory
+from casebound.testing.inventory_command import install_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.scripted import FixedClock, ModelReply, native_reply
 from casebound.workspace.index import Index
 from casebound.workspace.lease import new_owner
 from casebound.workspace.row import MOST_TOKENS, CaseRow, derive_row
-from casebound.workspace.status import MOST_LISTED, read_status
+from casebound.workspace.status import MOST_LISTED, read_status, take_status
 
 LEASE_S = 60
 
@@ -29,8 +33,12 @@ def clock():
 
 
 @pytest.fixture
-def index(tmp_path, clock):
-    inventory = write_inventory(tmp_path / "project")
+def inventory(tmp_path):
+    return write_inventory(tmp_path / "project")
+
+
+@pytest.fixture
+def index(inventory, clock):
     workspace = Workspace(inventory.workspace)
     workspace.prepare()
     index = Index.open(workspace, load_settings(inventory.folder / "casebound.toml"), clock)
@@ -170,8 +178,7 @@ def test_the_picture_holds_what_the_object_holds(index, clock):
 # --- where the numbers come from --------------------------------------------------------------------------------------
 
 
-def test_a_row_tells_what_was_reported_and_by_how_many_calls_it_was_not(tmp_path):
-    inventory = write_inventory(tmp_path / "project")
+def test_a_row_tells_what_was_reported_and_by_how_many_calls_it_was_not(inventory):
     absurd = ModelReply.from_json(
         {
             "format": "casebound-reply/v1",
@@ -188,3 +195,52 @@ def test_a_row_tells_what_was_reported_and_by_how_many_calls_it_was_not(tmp_path
     row = derive_row(inventory.package())
     assert (row.calls, row.input_tokens, row.output_tokens, row.unreported_calls) == (6, 300, 30, 3)
     assert row.last_call_at == format_time(inventory.clock.now())
+
+
+# --- the whole workspace ----------------------------------------------------------------------------------------------
+
+
+def test_status_brings_the_index_up_to_date_first_and_changes_no_case(inventory):
+    inventory.resolve(InventoryModel(scripted={"plan": [ProviderError("LLM_QUOTA", retryable=False)]}))
+    before = {path: inventory.package().read(path) for path in inventory.package().paths()}
+    found = taken(inventory)
+    assert (found["states"], found["index"]) == ({"blocked": 1}, {"unknown_cases": 0, "error": None})
+    inventory.resolve(InventoryModel(), package_id="second")
+    found = taken(inventory)
+    assert (found["states"], found["finished"], found["calls"]) == ({"blocked": 1, "interpreted": 1}, 1, 4)
+    assert {path: inventory.package("INC-7").read(path) for path in inventory.package("INC-7").paths()} == before
+    shutil.rmtree(inventory.workspace / "cases" / "second")
+    assert taken(inventory)["states"] == {"blocked": 1}
+
+
+def test_where_there_is_no_workspace_none_is_made(inventory):
+    with pytest.raises(SettingsError, match="USAGE") as caught:
+        taken(inventory)
+    assert "casebound import" in caught.value.expected
+    assert not inventory.workspace.exists()
+
+
+def test_the_command_prints_the_object_or_a_picture_of_it(inventory, tmp_path):
+    inventory.resolve(InventoryModel(scripted={"plan": [ProviderError("LLM_QUOTA", retryable=False)]}))
+    plugins = install_inventory(tmp_path / "plugins")
+    arguments = ["status", "--workspace", "workspace"]
+    done = run_casebound([*arguments, "--format", "json"], plugins=plugins, cwd=inventory.folder)
+    found = json.loads(done.stdout)
+    assert {**found, "at": None, "rate": None, "waiting": None} == {
+        **taken(inventory),
+        "at": None,
+        "rate": None,
+        "waiting": None,
+    }
+    done = run_casebound(arguments, plugins=plugins, cwd=inventory.folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    words = [line.split() for line in done.stdout.splitlines()]
+    assert ["INC-7", "LLM_QUOTA", "2026-11-01T08:01:00.000Z"] in words
+    assert words[0] == ["state", "cases"]
+    assert [] not in (words[0], words[-1])
+    assert done.stdout.count("\n\n\n") == 0
+
+
+def taken(inventory):
+    settings = load_settings(inventory.folder / "casebound.toml")
+    return take_status(Workspace(inventory.workspace), settings, inventory.clock, ()).to_json()

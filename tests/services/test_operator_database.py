@@ -40,7 +40,7 @@ def project():
 
 @pytest.fixture
 def source(project):
-    source = Engine(project.bound, project.clock, lambda package: None).source()
+    source = Engine(project.bound, project.clock, None).source()
     yield source
     source.close()
 
@@ -91,7 +91,7 @@ def test_a_built_package_is_resolved_with_fixture_replies(project, tmp_path, cap
         ]
     }
     provider = Answering(plan)
-    engine = Engine(project.bound, project.clock, lambda package: None, dict.fromkeys(project.bound.stages, provider))
+    engine = Engine(project.bound, project.clock, None, dict.fromkeys(project.bound.stages, provider))
     progress = asyncio.run(Pipeline(engine).advance(package))
     assert progress.state == "interpreted", progress
     assert [call.stage for call in provider.calls] == ["plan", "assessment", "interpretation"]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from casebound.api import explain, import_reports, record, rehearse, resolve, resume, revise, show, status, verify
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
+    from casebound.runs import run
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ _HOMES = {
     "resolve": "casebound.api",
     "resume": "casebound.api",
     "revise": "casebound.api",
+    "run": "casebound.runs",
     "show": "casebound.api",
     "status": "casebound.api",
     "verify": "casebound.api",
@@ -39,6 +41,7 @@ __all__ = [
     "resolve",
     "resume",
     "revise",
+    "run",
     "show",
     "status",
     "verify",

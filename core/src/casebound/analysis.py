@@ -252,5 +252,5 @@ class Analysis:
 
 def derive_seal(package: Package, revision: Revision) -> Seal:
     """Return the seal over every file of this interpretation and before it, by path: all but plugins' phases."""
-    sealed = ((path, package.require(path)) for path in package.paths() if layout.is_sealed(path, revision))
-    return Seal(files=tuple(SealedFile(path=path, size=len(data), digest=digest_of(data)) for path, data in sealed))
+    sealed = ((path, *package.stamp(path)) for path in package.paths() if layout.is_sealed(path, revision))
+    return Seal(files=tuple(SealedFile(path=path, size=size, digest=digest) for path, size, digest in sealed))

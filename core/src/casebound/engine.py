@@ -9,16 +9,20 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from casebound.binding import AnswererModel, Bound, build_provider
+from casebound.budget import Purse, Reservation
 from casebound.clock import Clock, format_time
 from casebound.contracts.interpretation import Event
 from casebound.contracts.model_call import ModelRequest
 from casebound.errors import ResearchError, SettingsError
 from casebound.gate import Gate
+from casebound.leave import WISHES, Leave
+from casebound.llm.limits import Limiter, Turn
 from casebound.llm.permit import UNLIMITED, Permit
 from casebound.llm.provider import Provider
 from casebound.llm.tally import Tally
 from casebound.progress import latest_revision
 from casebound.research.catalog import CatalogSource, open_database
+from casebound.spending import worst_tokens
 from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.package import Package
 from casebound.store.preview import Preview
@@ -29,7 +33,7 @@ class Engine:
     """Settings at work: opened on first use, shared by every step of every case, closed once.
 
     Attributes:
-        spend: called with the package before each request; raises `BUDGET_REACHED` where nothing more may be sent.
+        purse: pays for each call; None: nothing is sent (replies are replayed), so nothing waits and nothing is paid.
         providers: by stage: those of a caller, each in place of everybody who may answer the stage.
         on_step: called with the package and the name of each step that begins, for progress.
         allow: called with each request before it is frozen; raises where it may not be asked at all.
@@ -39,7 +43,7 @@ class Engine:
 
     bound: Bound
     clock: Clock
-    spend: Callable[[Package], None]
+    purse: Purse | None
     providers: dict[str, Provider] = field(default_factory=dict)
     on_step: Callable[[Package, str], None] = lambda package, step: None
     allow: Callable[[ModelRequest], None] = lambda request: None
@@ -48,6 +52,7 @@ class Engine:
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
+    _limiters: dict[int, Limiter] = field(default_factory=dict)
 
     def refuse_change(self, differences: Sequence[str], *, hint: str | None = None) -> None:
         """Raise `BINDING_CHANGED` where the settings are not those that an unfinished case froze; `hint`: ways out."""
@@ -82,27 +87,77 @@ class Engine:
         return built
 
     def prepare_providers(self) -> None:
-        """Build everybody who may answer any stage, so that a missing key is told now. Raises as `provider`."""
+        """Build everybody who may answer any stage, so that a missing key, or a missing price, is told now.
+
+        Raises:
+            SettingsError: as `provider`, and `SETTINGS_PRICE`.
+        """
+        if self.purse is not None:
+            self.purse.require_prices()
         for stage, model in self.bound.stages.items():
             for place in range(len(model.answerers)):
                 self.provider(stage, place)
 
+    def limiter(self, stage: str, place: int) -> Limiter:
+        """Return the limiter of the answerer at `place` of `stage`: one for all who are the same provider."""
+        provider = self.provider(stage, place)
+        return self._limiters.setdefault(id(provider), Limiter(self.bound.settings.limits, self.clock))
+
     @asynccontextmanager
     async def permit(self, package: Package, request: ModelRequest, place: int) -> AsyncIterator[Permit]:
-        """Give leave for one call of the answerer at `place` of the request's stage. Raises as `allow` and `spend`.
+        """Give leave for one call of the answerer at `place` of the request's stage, when its turn comes.
+
+        A preview neither waits nor pays.
 
         Raises:
             Stopped: the run makes no further call.
+            SettingsError: as `allow`; `BUDGET_REACHED`.
         """
         self.allow(request)
         self.gate.check()
-        self.spend(package)
         if isinstance(package, Preview):
+            if self.purse is not None:
+                self.purse.check(package, request)
             yield UNLIMITED
-            return
-        self.gate.enter()
-        with self.tally.counted(UNLIMITED) as permit:
-            yield permit
+        elif self.purse is None:
+            self.gate.enter()
+            with self.tally.counted(UNLIMITED) as permit:
+                yield permit
+        else:
+            leave = await self._leave(self.purse, package, request, place)
+            try:
+                with self.tally.counted(leave) as permit:
+                    yield permit
+            finally:
+                leave.end()
+
+    async def _leave(self, purse: Purse, package: Package, request: ModelRequest, place: int) -> Leave:
+        """Wait for a turn, then for room in the purse, then go through the gate. Raises as `permit`."""
+        turn = await self._turn(request, place)
+        reservation = None
+        try:
+            self.gate.check()
+            reservation = await self._reservation(purse, package, request)
+            self.gate.enter()
+        except BaseException:  # nobody is asked, whatever the reason
+            if reservation is not None:
+                reservation.give_back()
+            turn.give_back()
+            raise
+        return Leave(turn, reservation)
+
+    async def _turn(self, request: ModelRequest, place: int) -> Turn:
+        limiter, stage = self.limiter(request.stage, place), self.bound.stages[request.stage]
+        tokens = worst_tokens(request) if limiter.counts_tokens else 0
+        somebody_else = place + 1 < len(stage.answerers) and bool(set(WISHES) & set(stage.fallback_codes))
+        at_once = limiter.turn_at_once(request.model, tokens, patient=not somebody_else)
+        if at_once is not None:
+            return at_once
+        return await self.gate.unless_closed(limiter.turn(request.model, tokens, patient=not somebody_else))
+
+    async def _reservation(self, purse: Purse, package: Package, request: ModelRequest) -> Reservation:
+        at_once = purse.reserve_at_once(package, request)
+        return await self.gate.unless_closed(purse.reserve(package, request)) if at_once is None else at_once
 
     def block(self, package: Package, stage: str, error: ResearchError) -> None:
         """Record that the case waits for the database, and from when on it may be resumed."""
@@ -126,5 +181,6 @@ class Engine:
             self._source = None
         opened = [*self.providers.values(), *(provider for _, provider in self._built)]
         self._built.clear()
+        self._limiters.clear()
         for provider in {id(provider): provider for provider in opened}.values():
             await provider.aclose()

@@ -196,7 +196,11 @@ register_codes(
                 "a secret stands in a settings file, or is not usable as one",
                 "put the whole URL or the key into an environment variable and name the variable",
             ),
-            ("SETTINGS_LATER", "a setting is not honoured by this release yet", "remove it"),
+            (
+                "SETTINGS_PRICE",
+                "money is capped, and somebody who may be asked has no price",
+                "give [llm.price], or the price of that stage or profile, or take the cap away",
+            ),
             (
                 "SETTINGS_TABLE",
                 "a table is not in the allowlist, or not in the database",

@@ -22,6 +22,7 @@ from casebound.loop import Loop
 from casebound.notes import notes_on_finished, notes_on_waiting
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
+from casebound.prices import Prices
 from casebound.progress import Progress, latest_revision
 from casebound.recording import open_replay
 from casebound.result import Result, contradictions_told, derive_result, told_of_case
@@ -68,18 +69,18 @@ class Project:
     notes: list[str] = field(default_factory=list)
     replay: ReplayProvider | None = None
     _loop: Loop = field(default_factory=Loop)
-    _purse: Purse = field(init=False)
+    _purse: Purse | None = field(init=False)
     _engine: Engine = field(init=False)
     _pipeline: Pipeline = field(init=False)
     _register: Register = field(init=False)
 
     def __post_init__(self) -> None:
-        self._purse = Purse(self.settings.budget)
-        self._engine = Engine(self.bound, self.clock, self._purse.spend, self.providers, self._tell_step)
+        # What is replayed is not sent: nothing is waited for, and nothing paid.
+        self._purse = Purse(self.settings.budget, Prices(self.bound)) if self.replay is None else None
+        self._engine = Engine(self.bound, self.clock, self._purse, self.providers, self._tell_step)
         if self.replay is not None:
             self.providers.update(dict.fromkeys(self.bound.stages, self.replay))
             self._engine.allow = self.replay.check
-            self._engine.spend = lambda package: None  # nothing is sent, and nothing paid
         self._pipeline = Pipeline(self._engine)
         self._register = Register(self.workspace, self.settings, self.clock, tuple(self.host.phases), self.notes.append)
 
@@ -113,7 +114,6 @@ class Project:
             None if project_config is None else Path(project_config),
             llm_config=None if llm_config is None else Path(llm_config),
         )
-        _refuse_unsupported(settings)
         host = build_host(settings.project.plugins)
         bound = bind(settings, host)
         folder = settings.path.parent / ".casebound" if workspace is None else Path(workspace)
@@ -208,7 +208,8 @@ class Project:
         self.workspace.prepare()
         with self._at_work(package):
             self._reach_outside(stop_after)
-            self._purse.check(package)
+            if self._purse is not None:
+                self._purse.check(package)
             if self._loop.run(begin_revision(self._engine, package)) is None:
                 newest = latest_revision(package)
                 self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
@@ -367,18 +368,3 @@ def _paths(reports: Iterable[Path_]) -> list[str]:
         if not isinstance(report, str | os.PathLike):
             raise SettingsError("USAGE", found=f"a {type(report).__name__}", expected="a path", hint=_HOW_TO_CALL)
     return [os.fsdecode(report) for report in found]
-
-
-def _refuse_unsupported(settings: Settings) -> None:
-    """Refuse settings that this release reads but does not honour yet: silence would be a lie."""
-    later = {
-        "limits.requests_per_minute": settings.limits.requests_per_minute,
-        "limits.tokens_per_minute": settings.limits.tokens_per_minute,
-        "budget.run_tokens": settings.budget.run_tokens,
-        "budget.run_money": settings.budget.run_money,
-        "budget.case_tokens": settings.budget.case_tokens,
-        "budget.case_money": settings.budget.case_money,
-    }
-    for key, value in later.items():
-        if value:
-            raise SettingsError("SETTINGS_LATER", path=str(settings.path), pointer=key, found=str(value))

@@ -20,8 +20,10 @@ from casebound.workspace.account import Account, take_account
 from casebound.workspace.dispatch import Dispatch, Task
 from casebound.workspace.index import Index
 from casebound.workspace.lease import new_owner
+from casebound.workspace.local import run as run_here
 from casebound.workspace.outcome import Ended, Outcomes, RunSummary
-from casebound.workspace.row import derive_row
+from casebound.workspace.reindex import reconcile
+from casebound.workspace.resuming import DueResumption
 from casebound.workspace.selection import Selection
 
 MOST_JOBS = 4096
@@ -33,6 +35,7 @@ class RunOptions:
 
     Attributes:
         leased: the owner of the lease on the one case of `package_id`, who started this run for it.
+        resumes: take the blocked cases whose time has come, and no others; here, whatever runner the settings name.
     """
 
     case_id: str | None = None
@@ -42,6 +45,7 @@ class RunOptions:
     jobs: int | None = None
     wait: bool = False
     leased: str | None = None
+    resumes: bool = False
 
 
 def run(
@@ -114,7 +118,7 @@ class Run:
         self.jobs = options.jobs or project.settings.limits.in_flight
         _check_numbers(options)
         project.check_run(options.stop_after)
-        self._run_jobs = project.runner()
+        self._run_jobs = run_here if options.resumes else project.runner()
         self._selection = self._select()
         make_room(self.jobs)
         self.gate = gate or Gate(options.max_dispatches)
@@ -155,7 +159,8 @@ class Run:
             leased=options.package_id if options.leased else None,
             command=self._command(owner),
         )
-        return Dispatch(project.engine, project.pipeline, project.workspace, index, task, self._note)
+        pipeline = DueResumption(project.pipeline) if options.resumes else project.pipeline
+        return Dispatch(project.engine, pipeline, project.workspace, index, task, self._note)
 
     async def _supervised(self, dispatch: Dispatch, began: Callable[[asyncio.Task[None]], None]) -> None:
         task = asyncio.current_task()
@@ -192,7 +197,7 @@ class Run:
                 raise _unknown(workspace, package_id if case_id is None else f"{package_id} of case {case_id}")
             return Selection(package_ids=(package_id,), stop_after=stop_after)
         if case_id is None:
-            return Selection(stop_after=stop_after)
+            return Selection(stop_after=stop_after, resumes=self.options.resumes)
         if not any(_is_of(workspace, one, case_id) for one in chain([case_id], workspace.package_ids())):
             raise _unknown(workspace, case_id)
         return Selection(case_ids=(case_id,), stop_after=stop_after)
@@ -209,12 +214,6 @@ class Run:
         }
         given = [part for name, value in named.items() if value is not None for part in (name, str(value))]
         return (sys.executable, "-P", "-m", "casebound", "run", *given, "--format", "json", "--package-id")
-
-
-def reconcile(index: Index, workspace: Workspace, phases: tuple[str, ...]) -> None:
-    """Add the cases that the index does not know."""
-    unknown = (name for name in workspace.package_ids() if index.get(name) is None)
-    index.upsert(derive_row(workspace.package(name), phases) for name in unknown)
 
 
 def _is_of(workspace: Workspace, package_id: str, case_id: str | None) -> bool:

@@ -81,12 +81,22 @@ def show(case: str, given: Given, as_json: bool) -> None:
 
 
 @click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
-@case_argument
+@click.argument("case", metavar="CASE", required=False)
+@click.option("--due", is_flag=True, help="Instead: every blocked case whose retry time has come.")
 @stop_option
 @replay_option
 @project_options
-def resume(case: str, stop_after: str | None, replay_from: Path | None, given: Given, as_json: bool) -> int:
-    """Go on with one case and print its result."""
+def resume(
+    case: str | None, due: bool, stop_after: str | None, replay_from: Path | None, given: Given, as_json: bool
+) -> int:
+    """Go on with one case, or with all that are due, and print a result for each."""
+    from casebound.errors import SettingsError
+
+    if due and case is None:
+        return _resume_due(given, as_json, stop_after, replay_from)
+    if due or case is None:
+        found = "both" if due else "neither"
+        raise SettingsError("USAGE", pointer="resume", found=found, expected="either a CASE or --due")
     return _take_further(given, as_json, lambda project: project.resume(case, stop_after=stop_after), replay_from)
 
 
@@ -190,6 +200,30 @@ def _take_further(
         _print_result(result, as_json, given.options)
         _print_notes(project)
     return result.exit_status
+
+
+def _resume_due(given: Given, as_json: bool, stop_after: str | None, replay_from: Path | None) -> int:
+    """Resume what is due; the results are printed as they come, and how many cases were left."""
+    from casebound.cli.stopping import Stopping
+    from casebound.due import DueRun
+
+    answers = sys.stdout
+
+    def tell(result: Result) -> None:
+        with redirect_stdout(answers):
+            _told(result, as_json, given.options)
+
+    with Stopping() as stopping, given.open(replay_from) as project:
+        due = DueRun(project, tell, stop_after=stop_after)
+        with redirect_stdout(sys.stderr):  # what a provider prints is no answer
+            summary = due.execute(lambda task: stopping.of(due.run, task))
+        if summary.error is not None:
+            print_note(summary.error)
+        if summary.left:
+            number = "1 blocked case was" if summary.left == 1 else f"{summary.left} blocked cases were"
+            print_note(f"{number} left: the next one may go on from {summary.retry_at}")
+        _print_notes(project)
+    return due.exit_status(summary)
 
 
 def _next(project: Project, results: Iterator[Result]) -> Result | None:

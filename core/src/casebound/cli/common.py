@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
@@ -66,6 +66,11 @@ def debug_option(function: F) -> F:
     return click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")(function)
 
 
+def debugging() -> bool:
+    """Tell whether the command was given `--debug`."""
+    return click.get_current_context().find_root().obj is True
+
+
 def print_json(value: object) -> None:
     """Print one line of canonical JSON, as UTF-8 whatever the locale."""
     from casebound.canonical import canonical_bytes
@@ -73,10 +78,16 @@ def print_json(value: object) -> None:
     click.echo(canonical_bytes(value))
 
 
-def print_text(text: str) -> None:
-    """Print text whose signs a terminal may not be able to show: what it cannot becomes an escape."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+def print_text(text: str, output: TextIO | None = None) -> None:
+    """Print text whose signs a terminal may not be able to show: what it cannot becomes an escape.
+
+    Args:
+        text: the text.
+        output: where to; None: standard output.
+    """
+    output = output or sys.stdout
+    encoding = getattr(output, "encoding", None) or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), file=output)
 
 
 def print_note(text: str) -> None:

@@ -32,8 +32,8 @@ HOMES: dict[str, str] = {
     "catalogs": "casebound.cli.catalogs",
     "resolve": "casebound.cli.cases",
     "import": "casebound.cli.importing:import_reports",
-    "run": "casebound.cli.workspace",
-    "status": "casebound.cli.status",
+    "run": "casebound.cli.run",
+    "status": "casebound.cli.workspace",
     "show": "casebound.cli.cases",
     "resume": "casebound.cli.cases",
     "revise": "casebound.cli.cases",
@@ -99,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line; return its exit status. Nothing but a request to end the process is raised."""
     debug = "--debug" in arguments
     try:
-        status = program.main(list(arguments), prog_name="casebound", standalone_mode=False)
+        status = program.main(list(arguments), prog_name="casebound", standalone_mode=False, obj=debug)
         sys.stdout.flush()
     except click.ClickException as exc:
         exc.show(sys.stderr)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
     from casebound.runs import Run
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STATUS = 130
 
 
 class Stopping:
-    """A block in which SIGINT and SIGTERM end a run in order. It is entered in the main thread."""
+    """A block in which SIGINT and SIGTERM end a run in order. It is entered in the main thread.
+
+    Attributes:
+        say: called with the reason and the number of calls in flight, when nothing new begins.
+    """
 
     def __init__(self) -> None:
+        self.say: Callable[[str, int], None] = _say
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
         self._signals = 0
@@ -62,11 +67,15 @@ class Stopping:
         if run is None:
             return
         run.gate.close(INTERRUPTED)
-        flying = run.project.engine.tally.in_flight
-        waits = f"waiting for {flying} calls in flight" if flying else "waiting for what is being recorded"
-        with suppress(OSError):
-            print_note(f"interrupted: nothing new begins, {waits}; again: stop at once")
+        with suppress(OSError):  # nobody listens any more: that is no reason not to end
+            self.say(INTERRUPTED, run.tally.in_flight)
 
     def _end_at_once(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+
+def _say(reason: str, in_flight: int) -> None:
+    calls = "1 call" if in_flight == 1 else f"{in_flight} calls"
+    waits = f"waiting for {calls} in flight" if in_flight else "waiting for what is being recorded"
+    print_note(f"{reason}: nothing new begins, {waits}; once more stops at once")

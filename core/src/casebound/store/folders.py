@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from casebound.errors import SettingsError
@@ -19,7 +19,8 @@ class Folders:
     """The folders below a root, by their parts.
 
     While they are kept, each is opened once and stays open: a case that is under way opens the same few folders some
-    thousand times.
+    thousand times. And a name that is new in one then reaches the disk with the next `flush`, which whoever keeps them
+    owes; else it does so at once.
 
     Args:
         root: the uppermost folder.
@@ -30,6 +31,7 @@ class Folders:
         self.root = root
         self.file_mode, self._folder_mode = (0o600, 0o700) if private else (0o666, 0o777)
         self._kept: dict[tuple[str, ...], int] | None = None
+        self._changed: set[int] = set()
 
     @contextmanager
     def keep(self) -> Iterator[None]:
@@ -44,10 +46,23 @@ class Folders:
             for descriptor in self._kept.values():
                 os.close(descriptor)
             self._kept = None
+            self._changed.clear()
 
-    @contextmanager
-    def open(self, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
-        """Open the folder `parts` below the root and yield its descriptor.
+    def flush(self) -> None:
+        """Return when every new name is on the disk. Raises `OSError`."""
+        while self._changed:
+            os.fsync(next(iter(self._changed)))
+            self._changed.pop()
+
+    def changed(self, folder: int) -> None:
+        """Take note of a new name in the open `folder`. Raises as `flush`."""
+        if self._kept is None:
+            os.fsync(folder)
+        else:
+            self._changed.add(folder)
+
+    def open(self, parts: Sequence[str], *, create: bool = False) -> AbstractContextManager[int]:
+        """Open the folder `parts` below the root, for its descriptor.
 
         Raises:
             SettingsError: a component, or the root itself, is a link or no folder (`WORKSPACE_LINK`).
@@ -55,11 +70,14 @@ class Folders:
             OSError: it cannot be opened or made.
         """
         if self._kept is not None:
-            yield self._descriptor(self._kept, tuple(parts), create)
-            return
+            return nullcontext(self._descriptor(self._kept, tuple(parts), create))
+        return self._opened(tuple(parts), create)
+
+    @contextmanager
+    def _opened(self, parts: tuple[str, ...], create: bool) -> Iterator[int]:
         opened: dict[tuple[str, ...], int] = {}
         try:
-            yield self._descriptor(opened, tuple(parts), create)
+            yield self._descriptor(opened, parts, create)
         finally:
             for descriptor in opened.values():
                 os.close(descriptor)
@@ -70,22 +88,20 @@ class Folders:
                 opened[parts] = open_below(None, os.fspath(self.root), self.root, ())
             else:
                 above = self._descriptor(opened, parts[:-1], create)
-                opened[parts] = (
-                    _made_below(above, parts, self.root, self._folder_mode)
-                    if create
-                    else open_below(above, parts[-1], self.root, parts)
-                )
+                opened[parts] = self._made_below(above, parts) if create else self._open_below(above, parts)
         return opened[parts]
 
+    def _open_below(self, above: int, parts: Sequence[str]) -> int:
+        return open_below(above, parts[-1], self.root, parts)
 
-def _made_below(above: int, parts: Sequence[str], root: Path, mode: int) -> int:
-    try:
-        return open_below(above, parts[-1], root, parts)
-    except FileNotFoundError:
-        with suppress(FileExistsError):
-            os.mkdir(parts[-1], mode, dir_fd=above)
-        os.fsync(above)
-        return open_below(above, parts[-1], root, parts)
+    def _made_below(self, above: int, parts: Sequence[str]) -> int:
+        try:
+            return self._open_below(above, parts)
+        except FileNotFoundError:
+            with suppress(FileExistsError):
+                os.mkdir(parts[-1], self._folder_mode, dir_fd=above)
+            self.changed(above)
+            return self._open_below(above, parts)
 
 
 def open_below(folder: int | None, name: str, root: Path, way: Sequence[str]) -> int:

@@ -1,10 +1,10 @@
-"""One package: read by path, create by path. It holds no state of its own; what is on disk is the state."""
+"""One package: read by path, create by path. What is on disk is the state, and nothing else is."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from casebound.contracts.base import Artifact
 from casebound.errors import ContractError, IntegrityError, SettingsError
 from casebound.pointer import first_difference, json_pointer
 from casebound.store.folders import Folders, open_below
-from casebound.store.write import create_file, read_at, unreadable
+from casebound.store.write import create_file, read_at, unreadable, unwritable
 from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
@@ -37,14 +37,35 @@ class Package:
         self._workspace = workspace
         self._folders = Folders(root if workspace is None else workspace, private=private)
         self._way = root.relative_to(self._folders.root).parts
+        self._created: dict[str, tuple[int, str]] = {}
 
     def open(self, path: str = "", *, create: bool = False) -> AbstractContextManager[int]:
         """Open the folder at `path`, by default the package's own, for its descriptor. Raises as `Folders.open`."""
         return self._folders.open((*self._way, *filter(None, path.split("/"))), create=create)
 
-    def keep_open(self) -> AbstractContextManager[None]:
-        """Keep the package's folders open in the block, for work that reads and writes many files."""
-        return self._folders.keep()
+    @contextmanager
+    def keep_open(self) -> Iterator[None]:
+        """Keep the package's folders open in the block, for work that reads and writes many files.
+
+        What is created in it is whole from the beginning; its name is on the disk after the next `flush`, at the latest
+        at the end of the block. Raises as `flush`.
+        """
+        with self._folders.keep():
+            try:
+                yield
+            finally:
+                self.flush()
+
+    def flush(self) -> None:
+        """Return when everything that was created has its name on the disk.
+
+        Raises:
+            UnavailableError: the disk does not take it (`WORKSPACE_WRITE`).
+        """
+        try:
+            self._folders.flush()
+        except OSError as exc:
+            raise unwritable(self.root, exc) from exc
 
     def read(self, path: str) -> bytes | None:
         """Return the bytes at `path`, None where there is nothing.
@@ -71,7 +92,7 @@ class Package:
     def exists(self, path: str) -> bool:
         """Tell whether a file stands at `path`. Raises `SettingsError` (`PACKAGE_UNREADABLE`) where nobody can tell."""
         try:
-            os.lstat(self.root / path)
+            os.lstat(f"{self.root}/{path}")
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as exc:
@@ -134,7 +155,8 @@ class Package:
                 "CONTRACT_BROKEN", found="a write to a package that is open for reading only", path=path
             )
         create_file(self._folders, "/".join((*self._way, path)), data, tmp=TMP)
-        return digest_of(data)
+        self._created[path] = len(data), digest_of(data)
+        return self._created[path][1]
 
     def create_artifact(self, path: str, artifact: Artifact) -> str:
         """Create `artifact` at `path` and return its digest."""
@@ -152,6 +174,17 @@ class Package:
         """Return the artifact at `path`, None where there is nothing. Raises as `load`."""
         data = self.read(path)
         return None if data is None else parse_artifact(data, path, model)
+
+    def stamp(self, path: str) -> tuple[int, str]:
+        """Return size and digest of the file at `path`: as it was created through this object, else as it is read.
+
+        A file is created once and never written again, so one that changed since has been damaged: what was meant to
+        stand there is the better answer. Raises `IntegrityError` where there is nothing.
+        """
+        if path not in self._created:
+            data = self.require(path)
+            return len(data), digest_of(data)
+        return self._created[path]
 
     def digest(self, path: str) -> str:
         """Return the digest of the bytes at `path`. Raises `IntegrityError` where there is nothing."""

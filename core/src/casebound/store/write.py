@@ -2,7 +2,8 @@
 
 The bytes go to a temporary file of their own, are flushed to the disk, and get their final name by an exclusive link:
 a reader never sees half a file, two writers never share one, and an existing file is never replaced. Every folder on
-the way is opened without following links, and the check is made on what was opened, not on the string.
+the way is opened without following links, and the check is made on what was opened, not on the string. A name reaches
+the disk as `Folders` says: at once, or with the next flush where folders are kept.
 
 A temporary file is locked as long as its writer lives. One that nobody holds was left by a process that was killed;
 `sweep` removes it.
@@ -15,7 +16,6 @@ import fcntl
 import os
 import re
 import stat
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -58,7 +58,7 @@ def create_file(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
                 if not new and read_at(folder, name, f"{root}/{path}") != data:
                     found = "other content under this name"
                     raise IntegrityError("STORE_CONFLICT", path=str(root / path), found=found)
-                os.fsync(folder)
+                folders.changed(folder)
     except OSError as exc:
         raise unwritable(root / path, exc) from exc
     return new
@@ -76,7 +76,7 @@ def create_new_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         FileExistsError: something stands at `path`.
         OSError: it cannot be written.
     """
-    temporary = path.parent / f".casebound-{uuid.uuid4().hex}"
+    temporary = path.parent / f".casebound-{os.urandom(16).hex()}"
     descriptor = os.open(temporary, _CREATE, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -129,10 +129,10 @@ def read_at(folder: int, name: str, shown: str) -> bytes:
             raise SettingsError(
                 "PACKAGE_UNREADABLE", path=shown, found=f"{status.st_size} bytes", hint=f"no file has over {MOST_BYTES}"
             )
-        parts = []
-        while part := os.read(descriptor, status.st_size + 1):
-            parts.append(part)
-        return b"".join(parts)
+        data = os.read(descriptor, status.st_size + 1)
+        while len(data) < status.st_size and (part := os.read(descriptor, status.st_size)):
+            data += part
+        return data
     finally:
         os.close(descriptor)
 
@@ -177,7 +177,7 @@ def _growing(folder: int, mode: int) -> Iterator[tuple[str, int]]:
 
 def _new_file(folder: int, mode: int) -> tuple[str, int]:
     while True:
-        name = uuid.uuid4().hex
+        name = os.urandom(16).hex()
         descriptor = os.open(name, _CREATE, mode, dir_fd=folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:

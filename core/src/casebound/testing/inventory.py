@@ -23,7 +23,7 @@ from casebound.recording import open_replay
 from casebound.settings import load_settings
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, Workspace
-from casebound.testing.scripted import FixedClock
+from casebound.testing.scripted import FixedClock, RaisingProvider
 
 CATALOGS = """
 [[entity_resolution.catalog]]
@@ -230,6 +230,19 @@ class Inventory:
         project = self.project(provider, phases=phases)
         (result,) = project.resolve([self.report], package_id=package_id, stop_after=stop_after)
         return result
+
+    def admit(self, number: int, *, stop_after: str = "admission") -> list[str]:
+        """Admit so many cases of the same report, `INC-0` first, take them as far as said, and return their ids."""
+        names = [f"INC-{place}" for place in range(number)]
+        folder = self.folder / "reports"
+        folder.mkdir(exist_ok=True)
+        for name in names:
+            (folder / f"{name}.md").write_bytes(self.report.read_bytes().replace(b"INC-7", name.encode()))
+        project = self.project(RaisingProvider())
+        for _ in project.resolve([folder / f"{name}.md" for name in names], stop_after=stop_after):
+            pass
+        project.close()
+        return names
 
     def package(self, case: str = "INC-7") -> Package:
         """Return the package of a case. Raises `SettingsError` where the workspace does not hold it."""

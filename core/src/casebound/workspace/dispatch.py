@@ -24,6 +24,7 @@ from casebound.store.lock import exclusive
 from casebound.workspace.index import Index
 from casebound.workspace.leases import Leases
 from casebound.workspace.outcome import Ended
+from casebound.workspace.resuming import DueResumption
 from casebound.workspace.row import CaseRow, derive_row
 from casebound.workspace.runner import Job, RunJobs
 from casebound.workspace.selection import Selection
@@ -70,7 +71,7 @@ class Dispatch:
     def __init__(
         self,
         engine: Engine,
-        pipeline: Pipeline,
+        pipeline: Pipeline | DueResumption,
         workspace: Workspace,
         index: Index,
         task: Task,

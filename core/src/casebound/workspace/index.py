@@ -177,8 +177,8 @@ class Index:
             The packages; each is to be looked at as its files are, whatever its row said.
         """
         with self.database.writing() as connection:
-            free = self._free(connection)
-            found = self._pick(connection, [free, _C.lease_owner.is_not(None), *asked_for(selection)], limit)
+            lost = [] if selection.resumes else [self._free(connection), _C.lease_owner.is_not(None)]
+            found = self._pick(connection, [*lost, *asked_for(selection)], limit) if lost else []
             if len(found) < limit:
                 due = [_C.lease_owner.is_(None), *asked_for(selection), *self._due(run, selection)]
                 found += self._pick(connection, due, limit - len(found))
@@ -272,6 +272,8 @@ class Index:
     def _due(self, run: str, selection: Selection) -> list[Condition]:
         due = sa.and_(_C.state == "retry_pending", _C.retry_at <= self._now())
         fresh = sa.or_(_C.last_run.is_(None), _C.last_run != run)
+        if selection.resumes:
+            return [_C.state.in_(selection.states), _C.retry_at <= self._now(), fresh]
         ways = [sa.and_(_C.state.in_(selection.states), fresh)]
         if selection.retries:
             ways.append(sa.and_(due, sa.or_(fresh, _C.stopped.is_(None))))

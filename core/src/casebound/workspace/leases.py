@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from casebound.clock import Clock, parse_time
 from casebound.errors import CaseboundError
+from casebound.gate import INTERRUPTED
 from casebound.workspace.index import Index
 from casebound.workspace.row import CaseRow
 from casebound.workspace.selection import Selection
@@ -112,6 +113,6 @@ class Leases:
         rows = []
         for package_id in await self.held():
             with suppress(CaseboundError):
-                rows.append((self._derive(package_id), None))
+                rows.append((self._derive(package_id), INTERRUPTED))
         await self._ask(lambda: self._index.release_all(self.owner, rows))
         await self._ask(lambda: self._index.drop(self.owner))

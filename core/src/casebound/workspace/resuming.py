@@ -60,23 +60,17 @@ async def resume(pipeline: Pipeline, package: Package, stop_after: str | None = 
     return await pipeline.advance(package, stop_after)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DueResumption:
-    """Takes the place of a pipeline where blocked cases are to go on whose time has come.
-
-    Attributes:
-        taken: the packages that were resumed or refused to be, for whoever tells what came of them; he takes them out.
-    """
+    """Takes the place of a pipeline where blocked cases are to go on whose time has come."""
 
     pipeline: Pipeline
-    taken: set[str]
 
     async def advance(self, package: Package, stop_after: str | None = None) -> Progress:
-        """Resume a case that is blocked and due, and leave every other one as it is. Raises as `resume`."""
+        """Resume a case that is still blocked and due, and leave every other one as it is. Raises as `resume`."""
         progress, now = derive_progress(package), self.pipeline.engine.clock.now()
         if progress.state != "blocked" or (progress.retry_at is not None and now < progress.retry_at):
-            return progress
-        self.taken.add(package.root.name)
+            return progress  # somebody was faster
         return await resume(self.pipeline, package, stop_after)
 
 

@@ -22,15 +22,19 @@ class Selection:
     Attributes:
         case_ids, package_ids: those cases only; both empty: every case.
         stop_after: the phase behind which a case stays as it is, None: as far as it goes.
+        resumes: instead of what goes on by itself, the blocked cases whose time has come.
     """
 
     case_ids: tuple[str, ...] = ()
     package_ids: tuple[str, ...] = ()
     stop_after: str | None = None
+    resumes: bool = False
 
     @property
     def states(self) -> tuple[str, ...]:
         """The states in which something is left to do; `interpreted` where phases of plugins may be."""
+        if self.resumes:
+            return ("blocked",)
         if self.stop_after in CORE_PHASES:
             return _LEFT_BEFORE[self.stop_after]
         return (*_LEFT_BEFORE["interpretation"], "interpreted")
@@ -38,4 +42,4 @@ class Selection:
     @property
     def retries(self) -> bool:
         """Whether a case goes on that waits to ask a model again."""
-        return self.stop_after not in ("admission", "construction", "research")
+        return not self.resumes and self.stop_after not in ("admission", "construction", "research")

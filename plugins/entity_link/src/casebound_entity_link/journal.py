@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from casebound.api import Project, verify
 from casebound.binding import Bound, bind_stage
+from casebound.budget import Purse
 from casebound.canonical import digest_of
 from casebound.clock import format_time
 from casebound.contracts.interpretation import Event, SealedFile
@@ -24,11 +25,12 @@ from casebound.engine import Engine
 from casebound.errors import SettingsError
 from casebound.frozen import find_protocol, find_rules
 from casebound.interpretation.freeze import freeze_policy
-from casebound.llm.provider import Provider
 from casebound.llm.stage import Conversation, converse
 from casebound.loop import Loop
+from casebound.prices import Prices
 from casebound.protocol_choice import default_protocol
 from casebound.store import Package
+from casebound.store.layout import ConversationPaths
 from casebound.store.lock import exclusive
 
 from casebound_entity_link import layout
@@ -48,7 +50,6 @@ class Journal:
     """The links of a project's workspace; `close` it after the last proposal."""
 
     project: Project
-    _sent: int = 0
     _engine: Engine | None = None
     _loop: Loop = field(default_factory=Loop)
 
@@ -100,8 +101,7 @@ class Journal:
         """
         engine = self._opened()
         input_ = self._freeze(engine.bound, left, right)
-        for place in range(len(engine.bound.stages[layout.STAGE].answerers)):
-            self._provider(engine, place)  # a missing key is told now
+        engine.prepare_providers()
         link = self._link(layout.folder_name(input_.question))
         self.project.workspace.prepare()
         self.project.workspace.admit(link.package)
@@ -113,18 +113,18 @@ class Journal:
     def close(self) -> None:
         """Let go of the connections of the providers that were built for links."""
         if self._engine is not None:
+            self._engine.providers.clear()  # the project closes those of the caller
             self._loop.run(self._engine.aclose())
             self._engine = None
         self._loop.close()
 
     def _opened(self) -> Engine:
         if self._engine is None:
-            self._engine = Engine(bind_links(self.project), self.project.clock, self._spend)
+            bound = bind_links(self.project)
+            purse = Purse(self.project.settings.budget, Prices(bound), _conversations, "link")
+            own = {stage: one for stage, one in self.project.providers.items() if stage in bound.stages}
+            self._engine = Engine(bound, self.project.clock, purse, own)
         return self._engine
-
-    def _provider(self, engine: Engine, place: int) -> Provider:
-        """Return who answers: a provider of the caller's own, which the project closes, else that of the settings."""
-        return self.project.providers.get(layout.STAGE) or engine.provider(layout.STAGE, place)
 
     def _freeze(self, bound: Bound, left: Wanted, right: Wanted) -> LinkInput:
         sides = [self._side(wanted) for wanted in (left, right)]
@@ -192,7 +192,7 @@ class Journal:
             protocol=find_protocol(host, policy.protocol),
             rules=find_rules(host, policy),
             context=link.input.context,
-            provider=lambda place: self._provider(engine, place),
+            provider=lambda place: engine.provider(layout.STAGE, place),
             clock=engine.clock,
             permit=lambda request, place: engine.permit(link.package, request, place),
             exhausted=EXHAUSTED,
@@ -203,15 +203,6 @@ class Journal:
         return event.model_copy(
             update={"kind": "resumed", "at": at, "retry_at": None, "detail": "resumed by the operator"}
         )
-
-    def _spend(self, package: Package) -> None:
-        """Refuse a further call where `[budget]` allows none; what a case may cost, a link may cost."""
-        budget, calls = self.project.settings.budget, len(Link(package).log.numbers())
-        if budget.run_calls and self._sent >= budget.run_calls:
-            raise SettingsError("BUDGET_REACHED", pointer="budget.run_calls", found=f"{self._sent} calls in this run")
-        if budget.case_calls and calls >= budget.case_calls:
-            raise SettingsError("BUDGET_REACHED", pointer="budget.case_calls", found=f"{calls} calls for this link")
-        self._sent += 1
 
     # --- deciding ---------------------------------------------------------------------------------------------------
 
@@ -258,6 +249,11 @@ def bind_links(project: Project) -> Bound:
         stages={layout.STAGE: bind_stage(project.settings, project.host, layout.STAGE)},
         protocols={layout.STAGE: default_protocol(project.host, layout.STAGE)},
     )
+
+
+def _conversations(package: Package) -> list[tuple[ConversationPaths, str]]:
+    """Return the one conversation of a link: what a case may cost, a link may cost."""
+    return [(layout.PATHS, layout.STAGE)]
 
 
 def _check_text(option: str, text: str) -> None:

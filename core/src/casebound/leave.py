@@ -1,0 +1,44 @@
+"""Leave for one call: a turn of its provider's limiter and a reservation of the run's purse, told the same things."""
+
+from __future__ import annotations
+
+from casebound.budget import Reservation
+from casebound.contracts.model_call import Usage
+from casebound.errors import ProviderError
+from casebound.llm.limits import Turn
+from casebound.spending import REFUSALS
+
+# What a server says when it wants everybody to wait, and not only whoever asked.
+WISHES = ("LLM_RATE_LIMITED", "LLM_UNAVAILABLE")
+
+
+class Leave:
+    """A `casebound.llm.permit.Permit` whose end its giver tells."""
+
+    __slots__ = ("_reservation", "_turn")
+
+    def __init__(self, turn: Turn, reservation: Reservation) -> None:
+        self._turn = turn
+        self._reservation = reservation
+
+    def over(self) -> None:
+        """The call has ended: another may be in flight."""
+        self._turn.over()
+
+    def failed(self, error: ProviderError) -> None:
+        """Hold every call of the model whose server asks to wait; a call that it refused took no token."""
+        if error.code in WISHES and error.retry_after is not None and error.retry_after > 0:
+            self._turn.pause(error.retry_after)
+        if error.code in REFUSALS:
+            self._reservation.refused()
+
+    def used(self, usage: Usage) -> None:
+        """Count what was reported; where less than both figures was, the worst case stays for the other."""
+        self._reservation.used(usage)
+        if usage.input_tokens is not None and usage.output_tokens is not None:
+            self._turn.used(max(0, usage.input_tokens) + max(0, usage.output_tokens))
+
+    def end(self) -> None:
+        """Nothing more will be told."""
+        self._turn.end()
+        self._reservation.end()

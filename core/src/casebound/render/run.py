@@ -1,0 +1,56 @@
+"""What a run over a workspace came to, as a picture for a terminal or a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from casebound.render.tree import Node, Piece, data, node, prose, whole
+
+_STYLES = {"interpreted": "green", "blocked": "red", "review": "red", "broken": "red", "retry_pending": "yellow"}
+_STOPPED = {
+    "interrupted": "interrupted",
+    "max_dispatches": "--max-dispatches is used up",
+    "BUDGET_REACHED": "the budget of a run is used up",
+}
+
+
+def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
+    """Return the picture of what `run --format json` prints; `options` find the same settings and cases again."""
+    tokens = summary["tokens"]
+    used = f"tokens {_number(tokens['input'])} in, {_number(tokens['output'])} out"
+    head = node(
+        Piece(f"{sum(summary['cases'].values())} cases", "bold"),
+        f"  {summary['had']} taken further, {summary['dispatches']} model calls, {used}",
+        children=[*_states(summary), *_refused(summary)],
+    )
+    return [head, *_ending(summary, options)]
+
+
+def _states(summary: Mapping[str, Any]) -> Iterator[Node]:
+    for state, number in summary["cases"].items():
+        yield node(Piece(state, _STYLES.get(state, "")), f"  {number}")
+
+
+def _refused(summary: Mapping[str, Any]) -> Iterator[Node]:
+    total, shown = summary["refused_total"], summary["refused"]
+    if total:
+        cases = [node(data(one["package"]), "  ", Piece(one["code"], "red")) for one in shown]
+        more = [node(Piece(f"and {total - len(shown)} more", "dim"))] if total > len(shown) else []
+        yield node(Piece("refused", "red"), f"  {total}, each left as it was", children=[*cases, *more])
+
+
+def _ending(summary: Mapping[str, Any], options: str) -> Iterator[Node]:
+    stopped, left = summary["stopped"], summary["left"]
+    if stopped:
+        yield node("stopped  ", Piece(_STOPPED.get(stopped, stopped), "yellow"))
+    if summary.get("error"):
+        yield node(prose(summary["error"], "red"))
+    if left:
+        command = f"casebound run {options}".rstrip()
+        when = f", or after {summary['retry_at']}" if summary["retry_at"] else ""
+        yield node(f"left     {left} cases that are not done: ", whole(command), f" goes on with those that can{when}")
+
+
+def _number(tokens: int | None) -> str:
+    return "unknown" if tokens is None else f"{tokens}"

@@ -1,0 +1,122 @@
+"""The gate of a run, and the tally of its calls."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from casebound.contracts.model_call import Usage
+from casebound.gate import Gate, Stopped
+from casebound.llm.permit import UNLIMITED
+from casebound.llm.tally import Tally
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@given(most=st.integers(0, 20), asked=st.integers(0, 40))
+def test_exactly_as_many_calls_go_through_as_are_permitted(most, asked):
+    gate, through = Gate(most), 0
+    for _ in range(asked):
+        try:
+            gate.enter()
+        except Stopped as stopped:
+            assert stopped.reason == "max_dispatches"
+        else:
+            through += 1
+    assert through == gate.passed == min(most, asked)
+    assert gate.reason == ("max_dispatches" if asked > most else None)
+
+
+def test_a_closed_gate_keeps_its_first_reason():
+    gate = Gate()
+    gate.check()
+    gate.close("interrupted")
+    gate.close("BUDGET_REACHED")
+    with pytest.raises(Stopped, match="interrupted"):
+        gate.check()
+    with pytest.raises(Stopped, match="interrupted"):
+        gate.enter()
+    assert gate.passed == 0
+
+
+def test_who_waits_in_front_of_a_gate_is_woken_when_it_closes():
+    ended = []
+
+    async def wait():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async def scenario():
+        gate = Gate()
+        waiting = asyncio.ensure_future(gate.unless_closed(wait()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        gate.close("interrupted")
+        with pytest.raises(Stopped, match="interrupted"):
+            await waiting
+        with pytest.raises(Stopped):
+            await gate.unless_closed(wait())
+
+    asyncio.run(scenario())
+    assert ended[0]
+
+
+def test_what_was_waited_for_and_came_is_returned_even_if_the_gate_closes_then():
+    async def scenario():
+        gate = Gate()
+        gate.close("interrupted")
+        came = asyncio.get_running_loop().create_future()
+        came.set_result("here")
+        assert await gate.unless_closed(came) == "here"
+
+        async def fail():
+            raise LookupError("of its own")
+
+        with pytest.raises(LookupError, match="of its own"):
+            await Gate().unless_closed(fail())
+
+    asyncio.run(scenario())
+
+
+def test_cancelling_who_waits_cancels_what_he_waits_for():
+    async def scenario():
+        event, gate = asyncio.Event(), Gate()
+        inner = asyncio.ensure_future(event.wait())
+        waiting = asyncio.ensure_future(gate.unless_closed(inner))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert inner.cancelled()
+
+    asyncio.run(scenario())
+
+
+# --- the tally --------------------------------------------------------------------------------------------------------
+
+USAGES = st.none() | st.builds(Usage, input_tokens=st.none() | st.integers(0, 9), output_tokens=st.none() | st.integers(0, 9))
+
+
+@given(st.lists(USAGES))
+def test_tokens_are_summed_as_reported_and_unknown_once_one_call_did_not_report(usages):
+    tally = Tally()
+    for usage in usages:
+        with tally.counted(UNLIMITED) as permit:
+            assert tally.in_flight == 1
+            permit.over()
+            assert tally.in_flight == 0
+            if usage is not None:
+                permit.used(usage)
+    assert tally.sent == len(usages)
+    for name in ("input_tokens", "output_tokens"):
+        counts = [None if usage is None else getattr(usage, name) for usage in usages]
+        assert getattr(tally, name) == (None if None in counts else sum(counts))
+
+
+def test_a_call_that_never_said_that_it_is_over_is_no_longer_in_flight_afterwards():
+    tally = Tally()
+    with pytest.raises(asyncio.CancelledError), tally.counted(UNLIMITED):
+        raise asyncio.CancelledError
+    assert (tally.sent, tally.in_flight, tally.input_tokens) == (1, 0, None)
