@@ -7,6 +7,7 @@ it was asked it keeps in a log of its own, which no kill of a client can reach.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +47,11 @@ class Asked:
     task: str
     user: str
 
+    @property
+    def case(self) -> str:
+        """The case that it is about: each report's title begins with it."""
+        return re.search(r"INC-[0-9]+", self.user)[0]  # type: ignore[index]  # a report without one is no report here
+
 
 class ModelServer:
     """The server, a context manager.
@@ -55,11 +61,13 @@ class ModelServer:
     Attributes:
         loopback: what listens.
         arrived: called with each request as it arrives, before it is answered; a test may end the client there.
+        answered: called with each request when its answer is about to leave.
     """
 
     def __init__(self, wire: Wire, stumbles: Sequence[str] = ()) -> None:
         self.loopback = Loopback()
         self.arrived: Callable[[Asked], object] = lambda asked: None
+        self.answered: Callable[[Asked], object] = lambda asked: None
         self._wire = wire
         self._stumbles = tuple(stumbles)
         self._trouble: list[_Trouble] = []
@@ -107,6 +115,7 @@ class ModelServer:
             self._log.append(asked)
             response = next((met for each in self._trouble if (met := each.meets(asked)) is not None), None)
         self.arrived(asked)
+        self.answered(asked)
         return response or self._wire.envelope(canonical_bytes(self._reply(asked, message)).decode())
 
     def _reply(self, asked: Asked, message: Mapping[str, object]) -> dict[str, object]:
