@@ -57,7 +57,9 @@ def project(tmp_path: Path) -> Iterator[Opened]:
 
         def make(name: str, words: Sequence[str], **choices: object) -> tuple[ManyCases, ModelServer]:
             server = opened.enter_context(ModelServer(CHAT, stumbles=["stumbling"]))
-            return ManyCases.write(tmp_path / name, settings(server, **choices), words), server
+            many = ManyCases.write(tmp_path / name, settings(server, **choices), words)
+            opened.callback(many.end_all)
+            return many, server
 
         yield make
 

@@ -18,6 +18,7 @@ from casebound.testing.killable import Commands
 from casebound.testing.loopback import Response
 from casebound.testing.many_cases import ManyCases, accepted_of, bill
 from casebound.testing.model_server import Asked, ModelServer
+from casebound.workspace.schema import CASES
 
 pytestmark = pytest.mark.faults
 
@@ -68,8 +69,9 @@ def test_a_run_on_a_disk_that_fills_up_again_and_again_says_so_and_ends_as_it_wo
         if ended.status == 0:
             break
         assert ended.status in (1, 3), ended
-        assert "No space left" in ended.err or "disk is full" in ended.err or "disk I/O" in ended.err, ended
-        codes |= {code for code in ("WORKSPACE_WRITE", "INDEX_UNAVAILABLE") if code in ended.err}
+        told = ended.out + ended.err
+        assert "No space left" in told or "disk is full" in told, ended
+        codes |= {code for code in ("WORKSPACE_WRITE", "INDEX_UNAVAILABLE") if code in told}
         open_calls = sum(attempt.kind is None and not attempt.arrived for attempt in many.attempts())
         assert open_calls <= 1  # the one whose reply found no room; after it nothing was sent
         assert room or len(server.log) == sent
@@ -100,10 +102,12 @@ def test_a_run_on_a_workspace_that_cannot_be_written_sends_nothing_and_says_why(
     before = many.files()
     assert mount("-o", "remount,ro", str(many.workspace))
     try:
-        for arguments in (RUN, ("import", "reports", *AT), ("resolve", many.reports[0], *AT)):
+        for arguments in (RUN, ("resolve", many.reports[0], *AT), ("resume", "INC-1", *AT)):
             ended = commands.run(many.order(*arguments))
             assert ended.status in (1, 3), ended
-            assert "WORKSPACE_WRITE" in ended.out + ended.err or "INDEX_UNAVAILABLE" in ended.err, ended
+            told = ended.out + ended.err
+            assert "WORKSPACE_WRITE" in told or "INDEX_UNAVAILABLE" in told, ended
+            assert "read-only" in told.lower(), ended
             assert "Traceback" not in ended.err
         assert commands.run(many.order(*RUN)).status == 3
         assert (many.files(), server.log) == (before, [])
@@ -146,7 +150,7 @@ def lease(many: ManyCases, package_id: str, until: str) -> None:
     """Write a lease as a process on another machine would have."""
     with closing(sqlite3.connect(many.workspace / "index.sqlite")) as connection:
         values = ("elsewhere:boot:1/1:1:00", until, package_id)
-        connection.execute("UPDATE cases SET lease_owner = ?, lease_until = ? WHERE package_id = ?", values)
+        connection.execute(f"UPDATE {CASES.name} SET lease_owner = ?, lease_until = ? WHERE package_id = ?", values)
         connection.commit()
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.faults
 SEED = 20261201
 KILLS = 12
 AT_ONCE = 2  # workspaces, each with a process
-JOBS = 3
+JOBS = 8
 MOST_EVENTS = 90  # files and requests until a kill; a workspace has about 230
 WORDS = ["calm", "stumbling", "calm", "calm", "stumbling", "calm"]
 # A kill may lose a call: so many must fit into the policy of a stage, else its case is blocked in the end.

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -30,6 +31,7 @@ from casebound.store.folders import Folders
 from casebound.testing.inventory_model import InventoryModel, Search, message_of
 from casebound.workspace import index_file
 from casebound.workspace.connection import Database
+from casebound.workspace.index import Index
 
 Point = Callable[[str], None]
 
@@ -91,7 +93,7 @@ def watch(point: Point) -> Iterator[None]:
 
     @contextmanager
     def watched_writing(database: Database) -> Iterator[Connection]:
-        name = sys._getframe(2).f_code.co_name  # behind this generator and the context manager that it became
+        name = _index_call(sys._getframe(2))  # behind this generator and the context manager that it became
         with writing(database) as connection:
             yield connection
             point(f"uncommitted index {name}")
@@ -104,6 +106,14 @@ def watch(point: Point) -> Iterator[None]:
     finally:
         vars(package_module)["create_file"], write_module._link = create_file, link
         vars(index_file)["create_new_file"], Database.writing = create_index, writing  # type: ignore[method-assign]
+
+
+def _index_call(frame: FrameType | None) -> str:
+    """Return the name of the outermost function of the index that is at work in `frame`, or of the frame's own."""
+    name = "" if frame is None else frame.f_code.co_name
+    while frame is not None and frame.f_globals["__name__"] == Index.__module__:
+        name, frame = frame.f_code.co_name, frame.f_back
+    return name
 
 
 _CASE = re.compile(r"\bcases/[^/]+/(?:analysis/interpretations/[0-9]{4}/)?")

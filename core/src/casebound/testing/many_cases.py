@@ -49,11 +49,11 @@ class ManyCases:
 
     Attributes:
         folder: settings, database, reports and workspace.
-        environment: further variables of every command.
+        processes: every command that was started as a user would.
     """
 
     folder: Path
-    environment: dict[str, str] = field(default_factory=dict)
+    processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @classmethod
     def write(cls, folder: Path, settings: str, words: Sequence[str]) -> ManyCases:
@@ -70,7 +70,7 @@ class ManyCases:
 
     def copy(self, folder: Path) -> ManyCases:
         """Return a copy of the project as it stands."""
-        return ManyCases(Path(shutil.copytree(self.folder, folder)), dict(self.environment))
+        return ManyCases(Path(shutil.copytree(self.folder, folder)))
 
     @property
     def workspace(self) -> Path:
@@ -98,15 +98,23 @@ class ManyCases:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start one command as a user would."""
         path = [str(self.folder / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        return subprocess.Popen(  # noqa: S603  # this interpreter
+        process = subprocess.Popen(  # noqa: S603  # this interpreter
             [sys.executable, "-P", "-m", "casebound", *arguments],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path), **self.environment},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
         )
+        self.processes.append(process)
+        return process
+
+    def end_all(self) -> None:
+        """End every command that still runs, as after a test that failed."""
+        for process in self.processes:
+            process.kill()
+            process.communicate()
 
     def run(self, *arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
         """Run one command to its end as a user would."""
