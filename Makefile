@@ -81,6 +81,7 @@ bench: $(VENV)/.ready .venv-bench/.ready .venv-foreign/.ready  ## figures: start
 	@.venv-bench/bin/python bench/peer_inspect.py
 	@$(BIN)/python bench/provider_cpu.py
 	@$(BIN)/python bench/verify.py
+	@$(BIN)/python bench/import_memory.py
 	@$(BIN)/python bench/captures.py
 	@$(BIN)/python bench/identity.py
 

@@ -52,6 +52,13 @@ class Instant(InventoryModel):
         return plan_reply(message, [("inventory.host", name, "affected_subject") for name in names[:4]])
 
 
+def report(number: int) -> dict[str, str]:
+    """Return title and body of a report that names four hosts."""
+    one, two, three, four = (f"node-{(number * 4 + place) % 1000:04d}.alpha" for place in range(4))
+    text = f"The backup of {one} and {two} failed while {three} was down; {four} is fine."
+    return {"title": f"Backup {number}", "body": f"{text}\n\n## Expected behavior\n\nEvery host has its backup.\n"}
+
+
 def prepare(folder: Path, cases: int) -> list[Path]:
     """Write settings, a database of 1,000 hosts, and reports that name four of them each."""
     database = sqlite3.connect(folder / "world.db")
@@ -63,11 +70,9 @@ def prepare(folder: Path, cases: int) -> list[Path]:
     (folder / "casebound.toml").write_text(SETTINGS)
     reports = []
     for number in range(cases):
-        one, two, three, four = (f"node-{(number * 4 + place) % 1000:04d}.alpha" for place in range(4))
-        text = f"The backup of {one} and {two} failed while {three} was down; {four} is fine."
-        report = folder / f"report-{number}.md"
-        report.write_text(f"# Backup {number}\n\n{text}\n\n## Expected behavior\n\nEvery host has its backup.\n")
-        reports.append(report)
+        path, parts = folder / f"report-{number}.md", report(number)
+        path.write_text(f"# {parts['title']}\n\n{parts['body']}")
+        reports.append(path)
     return reports
 
 

@@ -12,31 +12,10 @@ from casebound.runs import Run, RunOptions
 from casebound.store.lock import exclusive
 from casebound.testing.inventory import settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel, message_of
+from casebound.testing.runs import HeldModel, execute, rows_of, until
 from casebound.testing.scripted import RaisingProvider
-from casebound.workspace.index import Index
 
 LASTING = ProviderError("LLM_AUTH", retryable=False, found="a test")
-PASSING = ProviderError("LLM_UNAVAILABLE", retryable=True, found="a test")
-
-
-class HeldModel(InventoryModel):
-    """A model whose calls wait until they are let go.
-
-    Attributes:
-        in_flight: how many wait now; `most` is the most there ever were.
-    """
-
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.in_flight = self.most = 0
-        self.go = asyncio.Event()
-
-    async def send(self, request):
-        self.in_flight += 1
-        self.most = max(self.most, self.in_flight)
-        await self.go.wait()
-        self.in_flight -= 1
-        return await super().send(request)
 
 
 @pytest.fixture
@@ -44,42 +23,8 @@ def inventory(tmp_path):
     return write_inventory(tmp_path / "project")
 
 
-def execute(inventory, model, *helpers, tell=None, phases=False, **options):
-    """Run, with `helpers` (functions of the run) beside it on its loop; return run and summary."""
-    project = inventory.project(model, phases=phases)
-    beside = []
-
-    def began(task):
-        beside.extend(asyncio.ensure_future(helper(run)) for helper in helpers)
-
-    try:
-        run = Run(project, RunOptions(**options))
-        run.tell = tell or run.tell
-        summary = run.execute(began)
-        for helper in beside:
-            helper.result()
-        return run, summary
-    finally:
-        project.close()
-
-
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
 def states(inventory, names):
     return [derive_progress(inventory.package(name)).state for name in names]
-
-
-def rows(inventory):
-    project = inventory.project(RaisingProvider())
-    index = Index.open(project.workspace, project.settings, project.clock)
-    try:
-        return {row.package_id: row for row in index.rows()}
-    finally:
-        index.close()
 
 
 # --- the whole job --------------------------------------------------------------------------------------------------
@@ -89,7 +34,7 @@ def rows(inventory):
 def test_every_case_is_taken_to_its_end_and_asked_for_once(inventory, jobs):
     names = inventory.admit(5)
     model, ended = InventoryModel(), []
-    run, summary = execute(inventory, model, tell=ended.append, jobs=jobs)
+    summary = execute(inventory, model, tell=ended.append, jobs=jobs)
     assert states(inventory, names) == ["interpreted"] * 5
     assert model.counts() == {"plan": 5, "assessment": 5, "interpretation": 5}
     assert sorted(one.row.package_id for one in ended) == names
@@ -105,19 +50,19 @@ def test_every_case_is_taken_to_its_end_and_asked_for_once(inventory, jobs):
         "refused_total": 0,
     }
     assert summary.exit_status == 0
-    assert all(row.finished and row.lease_owner is None for row in rows(inventory).values())
+    assert all(row.finished and row.lease_owner is None for row in rows_of(inventory).values())
 
 
 def test_a_workspace_that_is_done_is_left_alone(inventory):
     inventory.admit(2)
     execute(inventory, InventoryModel())
-    _, summary = execute(inventory, RaisingProvider())
+    summary = execute(inventory, RaisingProvider())
     assert (summary.had, summary.dispatches, summary.exit_status) == (0, 0, 0)
     assert summary.cases == {"interpreted": 2}
 
 
 def test_an_empty_workspace_is_done(inventory):
-    _, summary = execute(inventory, RaisingProvider())
+    summary = execute(inventory, RaisingProvider())
     assert (summary.cases, summary.exit_status) == ({}, 0)
 
 
@@ -131,7 +76,7 @@ def test_as_many_cases_as_asked_for_are_under_way_and_never_more(inventory):
         assert run.tally.in_flight == 3
         model.go.set()
 
-    _, summary = execute(inventory, model, watch, jobs=3)
+    summary = execute(inventory, model, watch, jobs=3)
     assert model.most == 3
     assert summary.cases == {"interpreted": 6}
 
@@ -176,7 +121,7 @@ def test_two_runs_on_one_workspace_share_its_cases(inventory):
 @pytest.mark.spec("A-100")
 def test_a_blocked_case_holds_no_worker(inventory):
     names = inventory.admit(3)
-    _, summary = execute(inventory, InventoryModel(scripted={"plan": [LASTING]}), jobs=1)
+    summary = execute(inventory, InventoryModel(scripted={"plan": [LASTING]}), jobs=1)
     assert sorted(states(inventory, names)) == ["blocked", "interpreted", "interpreted"]
     assert summary.cases == {"blocked": 1, "interpreted": 2}
     assert (summary.left, summary.exit_status, summary.retry_at) == (1, 1, "2026-11-01T08:01:00.000Z")
@@ -186,9 +131,9 @@ def test_a_blocked_case_holds_no_worker(inventory):
 def test_a_run_never_picks_a_blocked_case_up_nor_one_in_review(inventory):
     inventory.admit(2)
     execute(inventory, InventoryModel(scripted={"plan": [LASTING, "x", "x", "x"]}), jobs=1)
-    assert sorted(row.state for row in rows(inventory).values()) == ["blocked", "review"]
+    assert sorted(row.state for row in rows_of(inventory).values()) == ["blocked", "review"]
     inventory.clock.advance(3600)
-    _, summary = execute(inventory, RaisingProvider(), wait=True)
+    summary = execute(inventory, RaisingProvider(), wait=True)
     assert (summary.had, summary.left, summary.exit_status) == (0, 2, 1)
 
 
@@ -197,13 +142,13 @@ def test_a_case_that_is_refused_ends_no_other_and_is_told(inventory):
     execute(inventory, InventoryModel(), package_id="INC-1", max_dispatches=1)
     inventory.configure(settings_text(model="other"))
     ended = []
-    _, summary = execute(inventory, InventoryModel(), tell=ended.append)
+    summary = execute(inventory, InventoryModel(), tell=ended.append)
     assert states(inventory, names) == ["interpreted", "looked_up", "interpreted"]
     [refused] = summary.refused
     assert (refused["package"], refused["code"], summary.refused_total) == ("INC-1", "BINDING_CHANGED", 1)
     assert "it asked scripted test-model" in refused["error"]
     assert [one.row.package_id for one in ended if one.refused] == ["INC-1"]
-    assert rows(inventory)["INC-1"].stopped == "BINDING_CHANGED"
+    assert rows_of(inventory)["INC-1"].stopped == "BINDING_CHANGED"
     assert summary.exit_status == 1
 
 
@@ -218,7 +163,7 @@ def test_a_bug_in_one_case_ends_no_other_and_is_told_as_ours(inventory, monkeypa
                 raise ZeroDivisionError("of all things, sk-canary-1234")
             return await super().send(request)
 
-    _, summary = execute(inventory, Broken(), jobs=1)
+    summary = execute(inventory, Broken(), jobs=1)
     assert Counter(states(inventory, names)) == {"interpreted": 2, "researched": 1}
     [refused] = summary.refused
     assert refused["code"] == "CONTRACT_BROKEN"
@@ -229,7 +174,7 @@ def test_a_bug_in_one_case_ends_no_other_and_is_told_as_ours(inventory, monkeypa
 def test_a_package_that_cannot_be_read_is_refused_and_ends_no_other(inventory):
     names = inventory.admit(3)
     (inventory.workspace / "cases" / "INC-1" / "admission.json").write_bytes(b"{}")
-    _, summary = execute(inventory, InventoryModel())
+    summary = execute(inventory, InventoryModel())
     assert summary.cases == {"broken": 1, "interpreted": 2}
     assert (summary.left, summary.exit_status) == (1, 1)
     assert states(inventory, [names[0], names[2]]) == ["interpreted"] * 2
@@ -238,8 +183,8 @@ def test_a_package_that_cannot_be_read_is_refused_and_ends_no_other(inventory):
 def test_a_case_that_another_process_holds_is_passed_over_and_not_refused(inventory):
     inventory.admit(2)
     with exclusive(inventory.package("INC-0")):
-        _, summary = execute(inventory, InventoryModel())
+        summary = execute(inventory, InventoryModel())
     assert (summary.refused_total, summary.left, summary.exit_status) == (0, 1, 1)
-    assert rows(inventory)["INC-1"].finished
-    _, summary = execute(inventory, InventoryModel())
+    assert rows_of(inventory)["INC-1"].finished
+    summary = execute(inventory, InventoryModel())
     assert summary.exit_status == 0

@@ -96,7 +96,9 @@ def test_cancelling_who_waits_cancels_what_he_waits_for():
 
 # --- the tally --------------------------------------------------------------------------------------------------------
 
-USAGES = st.none() | st.builds(Usage, input_tokens=st.none() | st.integers(0, 9), output_tokens=st.none() | st.integers(0, 9))
+USAGES = st.none() | st.builds(
+    Usage, input_tokens=st.none() | st.integers(0, 9), output_tokens=st.none() | st.integers(0, 9)
+)
 
 
 @given(st.lists(USAGES))

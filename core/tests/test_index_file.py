@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -224,8 +225,7 @@ def test_a_url_that_cannot_be_used_is_named_by_its_key_and_not_shown(tmp_path: P
     error = refused(IndexPlace.write(tmp_path, url))
     assert isinstance(error, SettingsError)
     assert (error.code, error.pointer) == ("SETTINGS_VALUE", "workspace.index_url")
-    assert "canary" not in str(error)
-    assert "canary" not in repr(error.__cause__ or error.__context__ or "")
+    assert "canary" not in "".join(traceback.format_exception(error))
 
 
 def test_the_url_may_stand_in_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,19 +58,14 @@ def test_calls_and_tokens_are_those_of_all_interpretations(inventory: Inventory)
 
 
 @pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        (Usage(input_tokens=7), (107, None)),
-        (Usage(output_tokens=0), (None, 10)),
-        (Usage(input_tokens=2**53 - 1, output_tokens=5), (None, 15)),
-    ],
+    "usage", [Usage(input_tokens=7), Usage(output_tokens=0), Usage(input_tokens=2**53 - 1, output_tokens=5), Usage()]
 )
-def test_tokens_that_one_call_did_not_report_are_unknown(
-    inventory: Inventory, usage: Usage, tokens: tuple[int | None, int | None]
+def test_a_call_that_reported_no_sensible_tokens_is_counted_as_such_and_adds_none(
+    inventory: Inventory, usage: Usage
 ) -> None:
     inventory.resolve(InventoryModel(scripted={"plan": [native_reply({"searches": []}, usage=usage)]}))
     found = row(inventory)
-    assert (found.calls, found.input_tokens, found.output_tokens) == (2, *tokens)
+    assert (found.calls, found.input_tokens, found.output_tokens, found.unreported_calls) == (2, 100, 10, 1)
 
 
 def test_a_wait_stands_in_the_row_with_its_stage_and_its_time(inventory: Inventory) -> None:
@@ -81,7 +76,7 @@ def test_a_wait_stands_in_the_row_with_its_stage_and_its_time(inventory: Invento
     assert progress.retry_at is not None
     assert (found.state, found.code, found.stage) == ("retry_pending", "LLM_RATE_LIMITED", "assessment")
     assert found.retry_at == format_time(progress.retry_at)
-    assert (found.calls, found.unknown_calls, found.input_tokens) == (2, 0, None)
+    assert (found.calls, found.unknown_calls, found.unreported_calls, found.input_tokens) == (2, 0, 1, 100)
 
 
 def test_a_call_whose_reply_never_came_counts_as_one_and_as_unknown(inventory: Inventory) -> None:
@@ -93,11 +88,12 @@ def test_a_call_whose_reply_never_came_counts_as_one_and_as_unknown(inventory: I
 
     assert run_in_child(lambda: inventory.resolve(Killed())) == 9
     sent = row(inventory)
-    assert (sent.calls, sent.unknown_calls, sent.output_tokens) == (1, 0, None)
+    assert (sent.calls, sent.unknown_calls, sent.unreported_calls, sent.last_call_at) == (1, 0, 1, None)
     inventory.resolve(InventoryModel())
     found = row(inventory)
     assert (found.state, found.code) == ("blocked", "LLM_CALL_UNKNOWN")
-    assert (found.calls, found.unknown_calls, found.output_tokens) == (1, 1, None)
+    assert (found.calls, found.unknown_calls, found.unreported_calls) == (1, 1, 1)
+    assert found.last_call_at == format_time(inventory.clock.now())
 
 
 def test_a_case_is_finished_when_the_phases_of_plugins_have_run_too(inventory: Inventory) -> None:
@@ -123,7 +119,7 @@ def test_a_package_that_does_not_hold_has_a_row_that_says_so(inventory: Inventor
     inventory.resolve(InventoryModel())
     (inventory.package().root / path).write_bytes(b"{}x")
     found = row(inventory)
-    assert (found.state, found.code, found.finished, found.input_tokens) == ("broken", code, False, None)
+    assert found == CaseRow("INC-7", state="broken", code=code)
 
 
 def test_a_link_in_the_place_of_a_package_has_a_row_that_says_so(inventory: Inventory) -> None:

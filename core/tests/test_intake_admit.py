@@ -214,7 +214,7 @@ def test_the_ending_chooses_the_reader_and_the_longest_wins():
 @pytest.mark.parametrize("name", ["report.docx", "report", "folder.md/report", "md"])
 def test_other_files_are_refused_with_what_is_accepted(name):
     error = refusal(b"text", "REPORT_FORMAT", name)
-    assert error.allowed == (".json", ".markdown", ".md", ".text", ".txt")
+    assert error.allowed == (".github.json", ".json", ".jsonl", ".markdown", ".md", ".ndjson", ".text", ".txt")
 
 
 def test_a_reader_says_where_and_admission_says_which_file():

@@ -22,6 +22,8 @@ def test_the_builtin_readers_are_offered_through_the_hook():
         ("markdown", ".md"),
         ("text", ".txt"),
         ("json", ".json"),
+        ("record", ".jsonl"),
+        ("github", ".github.json"),
     ]
 
 

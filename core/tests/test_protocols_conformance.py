@@ -91,3 +91,41 @@ class TestJson(ReaderConformance):
             '{"id": "a", "body": "\\ud83d\\ude00 e\\u0301"}',
             '{"body": "b", "expectations": [{"text": "x", "provenance": "external_research"}]}',
         ]
+
+
+class TestRecord(ReaderConformance):
+    broken = (
+        "{",
+        "[]",
+        '{"body": 1}',
+        '{"body": "a", "body": "b"}',
+        '{"unknown": "x"}',
+        '{"body": "a"}\n{"body": "b"}',
+    )
+
+    @pytest.fixture
+    def reader(self):
+        return HOST.readers["record"]
+
+    @pytest.fixture
+    def samples(self):
+        return [
+            '{"id": "a", "body": "\\ud83d\\ude00 e\\u0301", "labels": ["x"]}',
+            '{"title": "T", "expectations": ["e"]}',
+        ]
+
+
+class TestGithub(ReaderConformance):
+    broken = ("{", "[]", "{}", '{"number": 1, "title": "t"}', '{"number": 2, "url": "https://h/o/r/issues/1"}')
+
+    @pytest.fixture
+    def reader(self):
+        return HOST.readers["github"]
+
+    @pytest.fixture
+    def samples(self):
+        url = '"url": "https://github.com/o/r/issues/1"'
+        return [
+            f'{{"number": 1, {url}, "title": "T", "body": "b\\r\\n\\r\\nc", "comments": [{{"body": "d"}}]}}',
+            f'{{"number": 1, {url}, "title": "T", "body": null, "comments": 3, "user": {{"login": "x"}}}}',
+        ]

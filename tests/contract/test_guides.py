@@ -11,17 +11,21 @@ from pathlib import Path
 from typing import get_args
 
 import casebound
-from casebound.binding import bind_stage
+from casebound.binding import bind, bind_stage
 from casebound.host import build_host
+from casebound.llm.limits import MOST_PAUSE_S
+from casebound.prices import Prices
 from casebound.progress import State
 from casebound.rehearsal import Rehearsal
 from casebound.settings import LlmProfile, load_settings
-from casebound.settings_model import FALLBACK_CODES, Llm, LlmChoice
+from casebound.settings_model import FALLBACK_CODES, Budget, Limits, Llm, LlmChoice
 from casebound.specs import CORE_STAGES
+from casebound.spending import FRAME_TOKENS, REFUSALS
 from casebound.testing.distributions import plugins_in, run_casebound, write_distribution
 from casebound.testing.inventory import write_inventory
 from casebound.testing.inventory_command import behave, calls, install_inventory
 from casebound.testing.inventory_model import InventoryModel
+from casebound.workspace.forecast import Forecast
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = ROOT / "docs" / "guide"
@@ -108,6 +112,30 @@ def test_the_settings_of_the_guide_on_providers_mean_what_it_says(tmp_path):
     assert stages["plan"].answerers[1].settings.model_dump()["api_key_env"] is None
     text = (GUIDES / "providers.md").read_text(encoding="utf-8")
     assert [key for key in LlmProfile.model_fields if key != "provider_tables" and f"`{key}`" not in text] == []
+
+
+def test_the_settings_of_the_guide_on_budgets_hold_and_its_forecast_has_the_keys_of_one(tmp_path):
+    path = tmp_path / "casebound.toml"
+    (shown,) = examples("budget.md", "toml")
+    path.write_text('[project]\nname = "p"\n' + shown, encoding="utf-8")
+    settings, host = load_settings(path), build_host()
+    prices = Prices(bind(settings, host))
+    prices.require()
+    assert prices.price_of("plan", "openai", "small") != prices.price_of("interpretation", "openai", "large")
+    (foretold,) = map(json.loads, examples("budget.md", "json"))
+    assert set(foretold) == set(Forecast().to_json())
+    for part in ("next_requests", "at_most"):
+        assert set(foretold[part]) == set(Forecast().to_json()[part])
+    assert set(foretold["limits"]) <= {*Budget.model_fields, "max_dispatches"}
+
+
+def test_the_guide_on_budgets_names_what_the_program_counts_by():
+    text = (GUIDES / "budget.md").read_text(encoding="utf-8")
+    assert f"schema, and {FRAME_TOKENS} |" in text
+    assert [code for code in REFUSALS if f"`{code}`" not in text] == []
+    assert MOST_PAUSE_S == 600
+    assert "at most ten minutes" in text
+    assert [key for key in Limits.model_fields if key not in text] == []
 
 
 def imported(code: str) -> set[str]:

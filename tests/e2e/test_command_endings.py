@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import pty
-import select
 import signal
 import sqlite3
 import subprocess
@@ -21,6 +19,7 @@ from casebound.testing.distributions import listen_to_ctrl_c, run_casebound
 from casebound.testing.inventory import Inventory, settings_text, write_inventory
 from casebound.testing.inventory_command import behave, calls, install_inventory
 from casebound.testing.inventory_model import InventoryModel
+from casebound.testing.terminal import on_a_terminal
 
 HIDDEN = {"\u200b": "⟦U+200B⟧", "\u202e": "⟦U+202E⟧", "\x1b": "⟦U+001B⟧", "\u00a0": "⟦U+00A0⟧"}
 
@@ -157,50 +156,24 @@ def test_ctrl_c_while_a_model_hangs_ends_with_130_and_the_case_goes_on_later(plu
 # --- a terminal -------------------------------------------------------------------------------------------------------
 
 
-def on_a_terminal(arguments: list[str], *, cwd: Path, environment: Mapping[str, str]) -> tuple[int, str, str]:
-    """Run with standard output and standard error each on a terminal of its own; return status and what each shows."""
-    ends = [pty.openpty(), pty.openpty()]
-    (output, output_end), (errors, errors_end) = ends
-    process = subprocess.Popen(
-        command(*arguments), cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=output_end, stderr=errors_end
-    )
-    os.close(output_end)
-    os.close(errors_end)
-    shown = {output: b"", errors: b""}
-    waiting = set(shown)
-    while waiting:
-        for end in select.select(list(waiting), [], [], 60)[0]:
-            try:
-                part = os.read(end, 65536)
-            except OSError:  # the other end is closed
-                part = b""
-            shown[end] += part
-            if not part:
-                waiting.discard(end)
-    status = process.wait(60)
-    os.close(output)
-    os.close(errors)
-    return status, shown[output].decode(), shown[errors].decode()
-
-
 def test_a_terminal_gets_colours_a_status_line_and_whole_paths(plugins: Path, project: Inventory) -> None:
     environment = variables(plugins, TERM="xterm-256color", COLUMNS="60", LC_ALL="C.UTF-8")
     environment = {name: value for name, value in environment.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-    status, output, errors = on_a_terminal(["resolve", "report.md"], cwd=project.folder, environment=environment)
+    status, output, errors = on_a_terminal(command("resolve", "report.md"), cwd=project.folder, environment=environment)
     assert status == 0, errors
     assert "\x1b[" in output
     assert "edge-proxy-canary" in output
     assert str(project.folder / ".casebound/cases/INC-7/analysis/interpretations/0001/summary.md") in output
     assert "interpretation" in errors  # the last step of the status line
     assert errors.rfind("\x1b[?25h") > errors.rfind("\x1b[?25l") >= 0  # the cursor is there again
-    status, output, _ = on_a_terminal(["explain", "INC-7"], cwd=project.folder, environment=environment)
+    status, output, _ = on_a_terminal(command("explain", "INC-7"), cwd=project.folder, environment=environment)
     assert status == 0
     assert "\x1b[" in output
 
 
 def test_a_dumb_terminal_gets_no_escapes(plugins: Path, project: Inventory) -> None:
     environment = variables(plugins, TERM="dumb", LC_ALL="C.UTF-8")
-    status, output, errors = on_a_terminal(["resolve", "report.md"], cwd=project.folder, environment=environment)
+    status, output, errors = on_a_terminal(command("resolve", "report.md"), cwd=project.folder, environment=environment)
     assert status == 0, errors
     assert "\x1b" not in output
 
@@ -222,7 +195,7 @@ def test_hidden_characters_and_markup_of_report_and_rows_are_shown_as_text(
     environment = variables(plugins, TERM="xterm", COLUMNS="400", LC_ALL="C.UTF-8", NO_COLOR="1")
     for arguments in (["resolve", "report.md"], ["explain", "INC-7"], ["show", "INC-7"]):
         if terminal:
-            status, output, _ = on_a_terminal(arguments, cwd=project.folder, environment=environment)
+            status, output, _ = on_a_terminal(command(*arguments), cwd=project.folder, environment=environment)
         else:
             done = run_casebound(arguments, plugins=plugins, cwd=project.folder)
             status, output = done.returncode, done.stdout

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing it from `typing` would double the time that `casebound --version` takes
 if TYPE_CHECKING:
-    from casebound.api import explain, import_reports, record, rehearse, resolve, resume, revise, show, status, verify
+    from casebound.api import (
+        explain,
+        import_reports,
+        record,
+        rehearse,
+        resolve,
+        resume,
+        resume_due,
+        revise,
+        show,
+        status,
+        verify,
+    )
     from casebound.errors import CaseboundError
     from casebound.hookspecs import hookimpl
     from casebound.runs import run
@@ -23,6 +35,7 @@ _HOMES = {
     "rehearse": "casebound.api",
     "resolve": "casebound.api",
     "resume": "casebound.api",
+    "resume_due": "casebound.api",
     "revise": "casebound.api",
     "run": "casebound.runs",
     "show": "casebound.api",
@@ -40,6 +53,7 @@ __all__ = [
     "rehearse",
     "resolve",
     "resume",
+    "resume_due",
     "revise",
     "run",
     "show",

@@ -6,7 +6,6 @@ an event that says for what.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -75,7 +74,7 @@ class Analysis:
 
     async def run(self) -> None:
         """Go on until the interpretation is sealed, or the case waits."""
-        frozen = await self._freeze()
+        frozen = self._freeze()
         if frozen is None:
             return
         input_, resolution = frozen
@@ -86,14 +85,14 @@ class Analysis:
 
     # --- freezing ---------------------------------------------------------------------------------------------------
 
-    async def _freeze(self) -> tuple[InterpretationInput, ResolutionInput | None] | None:
+    def _freeze(self) -> tuple[InterpretationInput, ResolutionInput | None] | None:
         """Return the frozen inputs, freezing them first where the case is fresh; None where the database is away."""
         package, revision, bound = self._package, self._revision, self._engine.bound
         input_ = package.load_if(revision.input, InterpretationInput)
         resolution = package.load_if(revision.resolution_input, ResolutionInput)
         if resolution is None and input_ is None:
             try:
-                resolution = await fresh_resolution(self._engine, self._case, self._facts)
+                resolution = fresh_resolution(self._engine, self._case, self._facts)
             except ResearchError as exc:
                 self._engine.block(package, "research", exc)
                 return None
@@ -131,7 +130,7 @@ class Analysis:
         if plan is None:
             return None
         facts = replace(facts, plan=plan)
-        looked_up = await self._look_up(facts)
+        looked_up = self._look_up(facts)
         if looked_up is None:
             return None
         facts = replace(facts, captures=looked_up[0], candidates=looked_up[1])
@@ -142,7 +141,7 @@ class Analysis:
         step = _Step("plan", self._revision.plan, Plan, lambda reply: derive_plan(facts, reply))
         return await self._accepted(step, input_, facts)
 
-    async def _look_up(self, facts: StageFacts) -> tuple[tuple[Capture, ...], Candidates] | None:
+    def _look_up(self, facts: StageFacts) -> tuple[tuple[Capture, ...], Candidates] | None:
         package, revision = self._package, self._revision
         assert facts.plan is not None  # noqa: S101  # planned in the step before
         candidates = package.load_if(revision.candidates, Candidates)
@@ -150,7 +149,7 @@ class Analysis:
             return load_captures(package, revision, candidates), candidates
         self._engine.on_step(package, "look-up")
         try:
-            captures = await asyncio.to_thread(self._query, facts)
+            captures = self._query(facts)
         except ResearchError as exc:
             self._engine.block(package, "look-up", exc)
             return None

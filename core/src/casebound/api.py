@@ -32,6 +32,7 @@ __all__ = [
     "rehearse",
     "resolve",
     "resume",
+    "resume_due",
     "revise",
     "show",
     "status",
@@ -108,6 +109,30 @@ def resume(
         return project.resume(case, stop_after=stop_after)
     finally:
         project.close()
+
+
+def resume_due(
+    *,
+    project_config: Path_ | None = None,
+    llm_config: Path_ | None = None,
+    workspace: Path_ | None = None,
+    stop_after: str | None = None,
+    replay_from: Path_ | None = None,
+) -> list[Result]:
+    """Go on with every blocked case whose retry time has come; return a result for each, in the order they ended.
+
+    Raises:
+        CaseboundError: nothing could be done; what happened to one case stands in its result.
+    """
+    from casebound.due import DueRun
+
+    results: list[Result] = []
+    project = Project.open(project_config, llm_config=llm_config, workspace=workspace, replay_from=replay_from)
+    try:
+        DueRun(project, results.append, stop_after=stop_after).execute()
+    finally:
+        project.close()
+    return results
 
 
 def revise(

@@ -20,7 +20,7 @@ from decimal import Decimal
 
 from casebound.contracts.model_call import ModelRequest, Usage
 from casebound.errors import SettingsError
-from casebound.prices import Prices, money_text
+from casebound.prices import Prices, money_of, money_text
 from casebound.progress import begun_revisions
 from casebound.settings_model import Budget
 from casebound.spending import NOTHING, Conversations, Spent, calls_of, conversations_of_case, spent_by, spent_on
@@ -40,7 +40,9 @@ class Reservation:
 
     def used(self, usage: Usage) -> None:
         """The call was answered, and its provider reports these tokens."""
-        self._settle(self._purse.taken(self._request, usage))
+        if self._open:
+            self._purse.pay(self._request, usage)
+            self._settle(self._purse.taken(self._request, usage))
 
     def refused(self) -> None:
         """The server refused the call: it took no token."""
@@ -48,7 +50,9 @@ class Reservation:
 
     def end(self) -> None:
         """Nothing more will be told: where nothing was, the call counts at its worst."""
-        self._settle(self._worst)
+        if self._open:
+            self._purse.pay(self._request, Usage())
+            self._settle(self._worst)
 
     def give_back(self) -> None:
         """The call is not made."""
@@ -68,6 +72,10 @@ class Purse:
         prices: asked only where money is capped.
         conversations: of a package that pays as a case does.
         payer: what such a package is called in messages.
+
+    Attributes:
+        is_priced: whether the settings give any price.
+        paid: what the calls of the run cost, as reported; None once one of them did not report, or has no price.
     """
 
     def __init__(
@@ -82,6 +90,8 @@ class Purse:
         self._prices = prices
         self._conversations = conversations
         self._payer = payer
+        self.is_priced = prices.given
+        self.paid: Decimal | None = Decimal(0)
         self._spent = Spent()
         self._aside = Spent()
         self._waiting: deque[asyncio.Event] = deque()
@@ -141,6 +151,12 @@ class Purse:
         if not (self._run.counts_tokens or self._case.counts_tokens):
             return Spent(1)
         return spent_by(request, usage, self._cost)
+
+    def pay(self, request: ModelRequest, usage: Usage) -> None:
+        """Add what a call cost, where anybody knows."""
+        if self.is_priced and self.paid is not None:
+            cost = money_of(usage, self._prices.price(request))
+            self.paid = None if cost is None else self.paid + cost
 
     def settle(self, aside: Spent, taken: Spent) -> None:
         """Put what was set aside for a call back, and pay what it took."""

@@ -79,12 +79,13 @@ class Engine:
         if stage in self.providers:
             return self.providers[stage]
         model = self.bound.stages[stage].answerers[place]
-        for other, provider in self._built:
-            if (other.spec, other.settings) == (model.spec, model.settings):
-                return provider
-        built = build_provider(model, self.bound.host, self.bound.settings.llm_path)
-        self._built.append((model, built))
-        return built
+        with self._opening:
+            for other, provider in self._built:
+                if (other.spec, other.settings) == (model.spec, model.settings):
+                    return provider
+            built = build_provider(model, self.bound.host, self.bound.settings.llm_path)
+            self._built.append((model, built))
+            return built
 
     def prepare_providers(self) -> None:
         """Build everybody who may answer any stage, so that a missing key, or a missing price, is told now.

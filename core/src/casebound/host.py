@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from threading import Lock
 from typing import Any
 
 from casebound import __version__
@@ -92,6 +93,7 @@ class Host:
         self._loader = PluginLoader()
         self._plugins = self._loader.plugins
         self._indexes: dict[str, Index[Any, Any]] = {}
+        self._asking = Lock()
         self._owners: dict[tuple[str, object], Owner] = {}
         twice = {point.name for point in entry_points if sum(other.name == point.name for other in entry_points) > 1}
         for point in entry_points:
@@ -108,7 +110,9 @@ class Host:
     def index(self, kind: str) -> Index[Any, Any]:
         """Return everything of one kind by name; clashed names are apart."""
         if kind not in self._indexes:
-            self._indexes[kind] = self._build_index(kind)
+            with self._asking:  # cases in several threads may be the first to need it
+                if kind not in self._indexes:
+                    self._indexes[kind] = self._build_index(kind)
         return self._indexes[kind]
 
     def _build_index(self, kind: str) -> Index[Any, Any]:

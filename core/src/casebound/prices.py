@@ -24,15 +24,24 @@ class Prices:
         self._bound = bound
         self._known = _known_prices(bound)
 
+    @property
+    def given(self) -> bool:
+        """Whether there is any."""
+        return bool(self._known)
+
     def price(self, request: ModelRequest) -> Price | None:
         """Return the price of whoever is asked by `request`, None where nobody gave one."""
-        stage = self._bound.stages.get(request.stage)
-        for model in stage.answerers if stage else ():
-            if (model.provider, model.model) == (request.provider, request.model) and (own := _own_price(model)):
+        return self.price_of(request.stage, request.provider, request.model)
+
+    def price_of(self, stage: str, provider: str, model: str | None) -> Price | None:
+        """Return the price of somebody who answers `stage`, None where nobody gave one."""
+        bound = self._bound.stages.get(stage)
+        for one in bound.answerers if bound else ():
+            if (one.provider, one.model) == (provider, model) and (own := _own_price(one)):
                 return own
-        spec = self._bound.host.providers.get(request.provider)
+        spec = self._bound.host.providers.get(provider)
         rules = spec is not None and spec.resolver == "rules"
-        return self._known.get((request.provider, request.model), FREE if rules else None)
+        return self._known.get((provider, model), FREE if rules else None)
 
     def cost(self, request: ModelRequest, input_tokens: int, output_tokens: int) -> Decimal:
         """Return what so many tokens of whoever is asked by `request` cost. Raises `SETTINGS_PRICE`."""
@@ -73,6 +82,8 @@ def cost_of(price: Price, input_tokens: int, output_tokens: int) -> Decimal:
 def money_of(usage: Usage, price: Price | None) -> Decimal | None:
     """Return what a call has cost, None where its provider did not report all, or nobody gave a price."""
     if price is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    if usage.input_tokens < 0 or usage.output_tokens < 0:
         return None
     return cost_of(price, usage.input_tokens, usage.output_tokens)
 

@@ -210,7 +210,7 @@ class Project:
             self._reach_outside(stop_after)
             if self._purse is not None:
                 self._purse.check(package)
-            if self._loop.run(begin_revision(self._engine, package)) is None:
+            if begin_revision(self._engine, package) is None:
                 newest = latest_revision(package)
                 self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
             return self._advance(package, None, stop_after)

@@ -10,8 +10,6 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
-
 from casebound.canonical import digest_of
 from casebound.contracts.capture import Facts
 from casebound.contracts.case import Case
@@ -27,7 +25,7 @@ from casebound.store.layout import Revision
 from casebound.store.package import Package
 
 
-async def fresh_resolution(engine: Engine, case: Case, facts: Facts) -> ResolutionInput | None:
+def fresh_resolution(engine: Engine, case: Case, facts: Facts) -> ResolutionInput | None:
     """Return what a resolution under the settings at hand freezes; None where they have none.
 
     Raises:
@@ -38,12 +36,12 @@ async def fresh_resolution(engine: Engine, case: Case, facts: Facts) -> Resoluti
     if bound.settings.entity_resolution is None:
         return None
     try:
-        return await asyncio.to_thread(lambda: freeze_resolution(bound, engine.source(), case, facts))
+        return freeze_resolution(bound, engine.source(), case, facts)
     except SettingsError as exc:
         raise exc.placed(str(bound.settings.path)) from None
 
 
-async def begin_revision(engine: Engine, package: Package) -> Revision | None:
+def begin_revision(engine: Engine, package: Package) -> Revision | None:
     """Begin the next interpretation of a case; None where the newest one was cut off and is gone on with.
 
     Raises:
@@ -56,7 +54,7 @@ async def begin_revision(engine: Engine, package: Package) -> Revision | None:
         raise _nothing_to_revise(package)
     _refuse_altered(package)
     case, facts = package.load(layout.CASE, Case), package.load(layout.FACTS, Facts)
-    resolution = await fresh_resolution(engine, case, facts)
+    resolution = fresh_resolution(engine, case, facts)
     input_ = freeze_interpretation(engine.bound, case, facts, resolution)
     if _was_cut_off(package) and _froze(package, newest, resolution, input_):
         return None

@@ -18,12 +18,13 @@ from casebound.project import Path_, Project
 from casebound.store import Workspace, layout
 from casebound.workspace.account import Account, take_account
 from casebound.workspace.dispatch import Dispatch, Task
+from casebound.workspace.forecast import Forecast, forecast
 from casebound.workspace.index import Index
 from casebound.workspace.lease import new_owner
 from casebound.workspace.local import run as run_here
 from casebound.workspace.outcome import Ended, Outcomes, RunSummary
 from casebound.workspace.reindex import reconcile
-from casebound.workspace.resuming import DueResumption
+from casebound.workspace.resuming import Resumption
 from casebound.workspace.selection import Selection
 
 MOST_JOBS = 4096
@@ -118,7 +119,8 @@ class Run:
         self.jobs = options.jobs or project.settings.limits.in_flight
         _check_numbers(options)
         project.check_run(options.stop_after)
-        self._run_jobs = run_here if options.resumes else project.runner()
+        # A process that a runner started for one case does the work itself.
+        self._run_jobs = run_here if options.resumes or options.leased else project.runner()
         self._selection = self._select()
         make_room(self.jobs)
         self.gate = gate or Gate(options.max_dispatches)
@@ -148,6 +150,20 @@ class Run:
                 raise dispatch.failure
             return self._summary(take_account(index, owner, self._selection), dispatch.failure)
 
+    def forecast(self) -> Forecast:
+        """Return what the run would send, and at most spend; nothing is sent, and nothing written."""
+        project, options = self.project, self.options
+        return project.work(
+            forecast(
+                project.engine,
+                project.pipeline,
+                project.workspace,
+                self._selection,
+                wait=options.wait,
+                max_dispatches=options.max_dispatches,
+            )
+        )
+
     def _dispatch(self, index: Index, owner: str) -> Dispatch:
         project, options = self.project, self.options
         task = Task(
@@ -159,7 +175,7 @@ class Run:
             leased=options.package_id if options.leased else None,
             command=self._command(owner),
         )
-        pipeline = DueResumption(project.pipeline) if options.resumes else project.pipeline
+        pipeline = Resumption(project.pipeline) if options.resumes else project.pipeline
         return Dispatch(project.engine, pipeline, project.workspace, index, task, self._note)
 
     async def _supervised(self, dispatch: Dispatch, began: Callable[[asyncio.Task[None]], None]) -> None:
@@ -174,6 +190,7 @@ class Run:
         self.tell(ended)
 
     def _summary(self, account: Account, failure: Exception | None) -> RunSummary:
+        purse = self.project.engine.purse
         return RunSummary(
             cases=account.cases,
             had=account.had,
@@ -186,6 +203,8 @@ class Run:
             refused=tuple(self.outcomes.refused),
             refused_total=self.outcomes.refused_total,
             error=None if failure is None else str(failure),
+            is_priced=purse is not None and purse.is_priced,
+            money=None if purse is None else purse.paid,
         )
 
     def _select(self) -> Selection:

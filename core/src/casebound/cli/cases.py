@@ -204,7 +204,9 @@ def _take_further(
 
 def _resume_due(given: Given, as_json: bool, stop_after: str | None, replay_from: Path | None) -> int:
     """Resume what is due; the results are printed as they come, and how many cases were left."""
-    from casebound.cli.stopping import Stopping
+    from asyncio import CancelledError
+
+    from casebound.cli.stopping import Stopping, leave_at_once
     from casebound.due import DueRun
 
     answers = sys.stdout
@@ -215,8 +217,11 @@ def _resume_due(given: Given, as_json: bool, stop_after: str | None, replay_from
 
     with Stopping() as stopping, given.open(replay_from) as project:
         due = DueRun(project, tell, stop_after=stop_after)
-        with redirect_stdout(sys.stderr):  # what a provider prints is no answer
-            summary = due.execute(lambda task: stopping.of(due.run, task))
+        try:
+            with redirect_stdout(sys.stderr):  # what a provider prints is no answer
+                summary = due.execute(lambda task: stopping.of(due.run, task))
+        except CancelledError:
+            leave_at_once(answers, sys.stderr)
         if summary.error is not None:
             print_note(summary.error)
         if summary.left:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack, redirect_stdout, suppress
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from contextlib import ExitStack, redirect_stdout
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from casebound.cli.cases import stop_option
 from casebound.cli.common import debugging, print_json, print_nodes, print_note, print_text
 from casebound.cli.given import Given, project_options
+from casebound.cli.stopping import Stopping, leave_at_once
 
 if TYPE_CHECKING:
     from casebound.cli.log import JsonLog
-    from casebound.cli.stopping import Stopping
     from casebound.runs import Run, RunOptions
     from casebound.workspace.outcome import Ended, RunSummary
-
-_INTERRUPTED = 130
 
 
 @click.command(help="Take the cases of the workspace as far as they go, many at once. Ctrl-C ends the run in order.")
@@ -32,6 +29,7 @@ _INTERRUPTED = 130
 @click.option("--max-dispatches", type=click.IntRange(0), metavar="N", help="Make at most N model calls.")
 @click.option("--jobs", type=click.IntRange(1, 4096), metavar="N", help="Cases at once; default: [limits] in_flight.")
 @click.option("--wait", is_flag=True, help="Stay until pending retries have come due.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be sent, and at most be spent; nothing is.")
 @click.option(
     "--log",
     type=click.Choice(["text", "json"]),
@@ -48,14 +46,13 @@ def run(
     max_dispatches: int | None,
     jobs: int | None,
     wait: bool,
+    dry_run: bool,
     log: str,
     leased: str | None,
     given: Given,
     as_json: bool,
 ) -> int:
     """Run, show how it goes, and print what came of it."""
-    from casebound.cli.stopping import Stopping
-
     with Stopping() as stopping:
         from casebound.runs import RunOptions
 
@@ -68,7 +65,22 @@ def run(
             wait=wait,
             leased=leased,
         )
+        if dry_run:
+            return _foretell(options, given, as_json=as_json)
         return _execute(options, given, stopping, as_json=as_json, as_log=log == "json")
+
+
+def _foretell(options: RunOptions, given: Given, *, as_json: bool) -> int:
+    from casebound.render.forecast import forecast_nodes
+    from casebound.runs import Run
+
+    with given.open() as project, redirect_stdout(sys.stderr):  # what a plugin prints is no answer
+        found = Run(project, options).forecast().to_json()
+    if as_json:
+        print_json(found)
+    else:
+        print_nodes(forecast_nodes(found))
+    return 1 if found["refused_total"] else 0
 
 
 def _execute(options: RunOptions, given: Given, stopping: Stopping, *, as_json: bool, as_log: bool) -> int:
@@ -116,15 +128,7 @@ def _watched(run: Run, stopping: Stopping, log: JsonLog | None, *, as_json: bool
             return run.execute(lambda task: stopping.of(run, task))
         except asyncio.CancelledError:
             shown.close()
-            _leave_at_once(output, sys.stderr)
-
-
-def _leave_at_once(*streams: TextIO) -> NoReturn:
-    """End the process: a look-up that takes its time would keep its thread, and the process with it."""
-    for stream in streams:
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(_INTERRUPTED)
+            leave_at_once(output, sys.stderr)
 
 
 def _teller(output: TextIO | None) -> Callable[[Ended], None]:

@@ -9,11 +9,12 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
 from casebound.cli.common import print_note
 from casebound.gate import INTERRUPTED
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from casebound.runs import Run
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_INTERRUPTED = 130
 
 
 class Stopping:
@@ -73,6 +75,14 @@ class Stopping:
     def _end_at_once(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+
+def leave_at_once(*streams: TextIO) -> NoReturn:
+    """End the process: a look-up that takes its time would keep its thread, and the process with it."""
+    for stream in streams:
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(_INTERRUPTED)
 
 
 def _say(reason: str, in_flight: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -53,16 +52,15 @@ class Artifact(Contract):
     """A contract that is a file of its own; subclasses pin `format` as a Literal."""
 
     def to_bytes(self) -> bytes:
-        """Return the canonical JSON that stands on disk."""
-        return self._canonical
-
-    @cached_property
-    def _canonical(self) -> bytes:
-        try:
-            value = self.to_json()
-        except (ValueError, RecursionError) as exc:
-            raise ContractError("CONTRACT_JSON", found="nesting too deep", where=type(self).__name__) from exc
-        return canonical_bytes(value)
+        """Return the canonical JSON that stands on disk; it is made once, for the artifact never changes."""
+        known: bytes | None = self.__dict__.get("_canonical")
+        if known is None:
+            try:
+                value = self.to_json()
+            except (ValueError, RecursionError) as exc:
+                raise ContractError("CONTRACT_JSON", found="nesting too deep", where=type(self).__name__) from exc
+            known = self.__dict__["_canonical"] = canonical_bytes(value)
+        return known
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy, whose bytes are its own."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from casebound.beside import OnLoop, on_loop, tell_loop
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.clock import Clock, format_time, parse_time
 from casebound.contracts.interpretation import Event, Feedback, StagePolicy
@@ -115,19 +116,24 @@ async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> Attempt:
     request = derive_request(
         course, talk.protocol, talk.context, None if feedback is None else feedback.feedback, number
     )
-    async with talk.permit(request, place) as permit:
+    async with OnLoop(talk.permit(request, place)) as permit:
         if feedback is not None:
             talk.package.create_artifact(talk.revision.feedback(talk.stage, feedback.attempt), feedback)
         digest = log.write_request(request)
         try:
-            native = await provider.send(request)
+            native = await on_loop(lambda: _sent(provider, request, permit))
         except ProviderError as exc:
-            permit.over()
-            permit.failed(exc)
+            tell_loop(permit.failed, exc)
             return log.decided(number, _failed(talk, digest, None, exc))
-        permit.over()
         log.write_native(number, native)
         return _judged(talk, log, _Arrived(number, digest, native), provider, permit)
+
+
+async def _sent(provider: Provider, request: ModelRequest, permit: Permit) -> NativeReply:
+    try:
+        return await provider.send(request)
+    finally:
+        permit.over()
 
 
 def derive_request(
@@ -213,10 +219,10 @@ def _judged(talk: Conversation, log: AttemptLog, arrived: _Arrived, provider: Pr
     try:
         reply = provider.read(arrived.native)
     except ProviderError as exc:
-        permit.failed(exc)
+        tell_loop(permit.failed, exc)
         outcome = _failed(talk, arrived.request, arrived.native, exc)
     else:
-        permit.used(reply.usage)
+        tell_loop(permit.used, reply.usage)
         outcome = _decide(talk, log.write_reply(arrived.number, reply), reply, arrived)
     return log.decided(arrived.number, outcome)
 

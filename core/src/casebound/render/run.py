@@ -19,6 +19,8 @@ def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
     """Return the picture of what `run --format json` prints; `options` find the same settings and cases again."""
     tokens = summary["tokens"]
     used = f"tokens {_number(tokens['input'])} in, {_number(tokens['output'])} out"
+    if "money" in summary:
+        used += f", money {summary['money'] or 'unknown'}"
     head = node(
         Piece(f"{sum(summary['cases'].values())} cases", "bold"),
         f"  {summary['had']} taken further, {summary['dispatches']} model calls, {used}",

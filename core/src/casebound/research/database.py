@@ -38,7 +38,7 @@ _DRIVERS = {
 }
 _SQLITE_SCHEMES = ("sqlite", "sqlite+pysqlite")
 _PORTS = {"mysql": 3306, "postgresql": 5432}
-_ROWS_A_PART = 256
+_STREAMED = {"yield_per": 256}
 
 
 class Database:
@@ -146,7 +146,7 @@ class Database:
         Raises:
             ResearchError: `RESEARCH_UNAVAILABLE`, also in the middle of the rows.
         """
-        with self.asking(table), connection.execute(query, execution_options={"yield_per": _ROWS_A_PART}) as result:
+        with self.asking(table), connection.execute(query.select, query.values, execution_options=_STREAMED) as result:
             for part in result.partitions():
                 if self._deadline.is_late():
                     raise time_over(self.place(table))

@@ -11,7 +11,8 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -38,9 +39,17 @@ from sqlalchemy.types import NullType
 from casebound.contracts.capture import CatalogInput, EnrichmentInput
 
 ColumnKind: TypeAlias = Literal["integer", "text", "other"]
-Query: TypeAlias = "Select[tuple[object, ...]]"
 
 _MOST_BIGINT = 2**63 - 1
+_SHAPES = 256  # of queries that are kept: building and compiling one takes SQLAlchemy longer than SQLite to answer it
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A SELECT, which all queries of its shape share, and the values of this one by the names of their places."""
+
+    select: Select[tuple[object, ...]]
+    values: Mapping[str, object]
 
 
 def look_up_query(catalog: CatalogInput, pattern: str, kind: ColumnKind, most_rows: int, dialect: str) -> Query:
@@ -53,10 +62,17 @@ def look_up_query(catalog: CatalogInput, pattern: str, kind: ColumnKind, most_ro
         most_rows: rows that the database may send.
         dialect: `sqlite`, `mysql` or `postgresql`.
     """
-    table = _table(catalog.table, (*catalog.columns, catalog.name_column))
-    name = table.c[catalog.name_column]
-    fits = _fits(name, bindparam("pattern", pattern, String), kind, dialect)
-    return _selected(table, catalog.columns).where(fits).limit(most_rows)
+    select = _look_up_select(catalog.table, catalog.columns, catalog.name_column, kind, most_rows, dialect)
+    return Query(select, {"pattern": pattern})
+
+
+@lru_cache(maxsize=_SHAPES)
+def _look_up_select(
+    table_name: str, columns: tuple[str, ...], name_column: str, kind: ColumnKind, most_rows: int, dialect: str
+) -> Select[tuple[object, ...]]:
+    table = _table(table_name, (*columns, name_column))
+    fits = _fits(table.c[name_column], bindparam("pattern", type_=String), kind, dialect)
+    return _selected(table, columns).where(fits).limit(most_rows)
 
 
 def _fits(
@@ -83,13 +99,22 @@ def entity_query(rule: EnrichmentInput, entity_id: str, kind: ColumnKind, most_r
         kind: what the id column holds.
         most_rows: rows that the database may send.
     """
-    table = _table(rule.table, (*rule.columns, rule.column))
-    column = table.c[rule.column]
-    if kind == "integer" and _is_canonical_number(entity_id):
-        same = column == bindparam("id", int(entity_id), BigInteger)
+    as_number = kind == "integer" and _is_canonical_number(entity_id)
+    select = _entity_select(rule.table, rule.columns, rule.column, kind, as_number, most_rows)
+    return Query(select, {"id": int(entity_id) if as_number else entity_id})
+
+
+@lru_cache(maxsize=_SHAPES)
+def _entity_select(
+    table_name: str, columns: tuple[str, ...], id_column: str, kind: ColumnKind, as_number: bool, most_rows: int
+) -> Select[tuple[object, ...]]:
+    table = _table(table_name, (*columns, id_column))
+    column = table.c[id_column]
+    if as_number:
+        same = column == bindparam("id", type_=BigInteger)
     else:
-        same = (column if kind == "text" else cast(column, Text)) == bindparam("id", entity_id, String)
-    return _selected(table, rule.columns).where(same).limit(most_rows)
+        same = (column if kind == "text" else cast(column, Text)) == bindparam("id", type_=String)
+    return _selected(table, columns).where(same).limit(most_rows)
 
 
 def _is_canonical_number(text: str) -> bool:
@@ -98,20 +123,28 @@ def _is_canonical_number(text: str) -> bool:
     )
 
 
-# Kept, because SQLAlchemy compiles a statement anew for every new Table object.
-@lru_cache(maxsize=256)
 def _table(name: str, columns: tuple[str, ...]) -> Table:
     # No types: the driver's own values come through, and cells are made of them in one place.
     return Table(name, MetaData(), *(Column(column, NullType()) for column in dict.fromkeys(columns)))
 
 
-def _selected(table: Table, columns: Sequence[str]) -> Query:
+def _selected(table: Table, columns: Sequence[str]) -> Select[tuple[object, ...]]:
     return select(*(table.c[column] for column in columns))
 
 
 def rendered(query: Query, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     """Return the statement exactly as it is sent, and its bound values as text, in the order of their places."""
-    compiled = query.compile(dialect=dialect)
+    statement, names, fixed = _compiled(query.select, dialect)
+    values = {**fixed, **query.values}
+    return statement, tuple(str(values[name]) for name in names)
+
+
+@lru_cache(maxsize=_SHAPES)
+def _compiled(
+    select: Select[tuple[object, ...]], dialect: Dialect
+) -> tuple[str, tuple[str, ...], Mapping[str, object]]:
+    """Return the statement, the names of its places in order, and the values that belong to its shape."""
+    compiled = select.compile(dialect=dialect)
     # A server-side compiler names no positions; there the values stand in the order in which they were met.
     names = getattr(compiled, "positiontup", None) or list(compiled.params)
-    return str(compiled), tuple(str(compiled.params[name]) for name in names)
+    return str(compiled), tuple(names), compiled.params

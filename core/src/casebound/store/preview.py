@@ -24,19 +24,19 @@ class Preview(Package):
 
     def __init__(self, root: Path, ahead: Mapping[str, bytes]) -> None:
         super().__init__(root)
-        self._ahead = dict(ahead)
+        self.ahead = dict(ahead)
 
     def read(self, path: str) -> bytes | None:
         """Return the bytes at `path`, None where there is nothing. Raises as `Package.read`."""
-        return self._ahead[path] if path in self._ahead else super().read(path)
+        return self.ahead[path] if path in self.ahead else super().read(path)
 
     def exists(self, path: str) -> bool:
         """Tell whether a file stands at `path`. Raises as `Package.exists`."""
-        return path in self._ahead or super().exists(path)
+        return path in self.ahead or super().exists(path)
 
     def names(self, path: str) -> list[str]:
         """Return the names in the folder at `path`, sorted. Raises as `Package.names`."""
-        ahead = {name for folder, _, name in (one.rpartition("/") for one in self._ahead) if folder == path}
+        ahead = {name for folder, _, name in (one.rpartition("/") for one in self.ahead) if folder == path}
         return sorted({*super().names(path), *ahead})
 
     def create(self, path: str, data: bytes) -> str:
@@ -52,3 +52,22 @@ class Preview(Package):
         if found != data:
             raise IntegrityError("STORE_CONFLICT", path=str(self.root / path))
         return digest_of(data)
+
+
+class Trial(Preview):
+    """A package in which many steps are tried out: what each would write is taken to be there, and nothing is written.
+
+    Args:
+        root: the folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, {})
+
+    def create(self, path: str, data: bytes) -> str:
+        """Return the digest of a file that is there, or from now on is taken to be. Raises as `Preview.create`."""
+        try:
+            return super().create(path, data)
+        except WouldWrite:
+            self.ahead[path] = data
+            return digest_of(data)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from casebound.workspace.index import Condition, Index, asked_for
+from casebound.workspace.index import Index
 from casebound.workspace.schema import CASES
 from casebound.workspace.selection import Selection
+from casebound.workspace.statements import Condition, asked_for
 
 _C = CASES.c
 _WAITING = ("blocked", "review", "retry_pending")

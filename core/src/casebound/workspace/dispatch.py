@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
+from casebound.beside import beside
 from casebound.engine import Engine
 from casebound.errors import CaseboundError
 from casebound.gate import Stopped
@@ -24,7 +25,7 @@ from casebound.store.lock import exclusive
 from casebound.workspace.index import Index
 from casebound.workspace.leases import Leases
 from casebound.workspace.outcome import Ended
-from casebound.workspace.resuming import DueResumption
+from casebound.workspace.resuming import Resumption
 from casebound.workspace.row import CaseRow, derive_row
 from casebound.workspace.runner import Job, RunJobs
 from casebound.workspace.selection import Selection
@@ -71,7 +72,7 @@ class Dispatch:
     def __init__(
         self,
         engine: Engine,
-        pipeline: Pipeline | DueResumption,
+        pipeline: Pipeline | Resumption,
         workspace: Workspace,
         index: Index,
         task: Task,
@@ -178,12 +179,15 @@ class Dispatch:
 
     async def _advance(self, package_id: str) -> Ended:
         try:
-            package = self._workspace.package(package_id)
-            with exclusive(package):
-                error = await self._take_further(package)
-                return Ended(self._derive_row(package), error)
+            return await beside(self._locked(package_id))
         except Exception as exc:  # noqa: BLE001  # whatever is wrong with one case, the others go on
             return Ended(await self._leases.row(package_id), exc)
+
+    async def _locked(self, package_id: str) -> Ended:
+        package = self._workspace.package(package_id)
+        with exclusive(package):
+            error = await self._take_further(package)
+            return Ended(self._derive_row(package), error)
 
     async def _take_further(self, package: Package) -> Exception | None:
         """Return what kept the case from going further: `Stopped`, or an error."""

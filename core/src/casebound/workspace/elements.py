@@ -16,6 +16,7 @@ from casebound.errors import SettingsError
 CHUNK = 1 << 16
 JSON_SPACE = b" \t\r\n"
 _REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_OPENINGS = re.compile(rb"[\[{]*")
 # What needs no look: everything but brackets (and the commas of the array itself), whole strings too.
 _DEEP = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _SHALLOW = re.compile(rb'(?:[^"\[\]{},]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
@@ -127,7 +128,9 @@ class _Scanner:
             if sign == ord('"'):  # of a string that this chunk does not hold as a whole
                 self._in_string = True
             elif sign in b"[{":
-                self.depth += 1
+                opened = _end(_OPENINGS, chunk, at) - at
+                self.depth += opened
+                at += opened - 1
             elif sign in b"]}":
                 self.depth -= 1
             if sign == ord(",") or not self.depth:

@@ -10,8 +10,10 @@ Rules:
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +48,8 @@ class Source:
             ValueError: no system takes such a path.
         """
         if self.path == STANDARD_INPUT:
+            if sys.__stdin__ is None:  # it was closed, and its number may be another file's by now
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             with open(0, "rb", buffering=0, closefd=False) as stream:
                 yield stream, False
             return

@@ -11,10 +11,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -22,22 +22,18 @@ from sqlalchemy.engine import Connection
 from casebound.clock import Clock, format_time
 from casebound.settings import Settings
 from casebound.store import Workspace
+from casebound.workspace import statements
 from casebound.workspace.connection import Database
 from casebound.workspace.lease import is_dead
 from casebound.workspace.opening import open_database
 from casebound.workspace.place import is_used
-from casebound.workspace.row import DERIVED, CaseRow
+from casebound.workspace.row import CaseRow
 from casebound.workspace.schema import CASES, META
 from casebound.workspace.selection import Selection
-
-Condition: TypeAlias = sa.ColumnElement[bool]
+from casebound.workspace.statements import COLUMNS, LOST, ROW, UNLEASED
 
 BATCH = 500
 _C = CASES.c
-_COLUMNS = tuple(each.name for each in fields(CaseRow))
-_ROW = [CASES.c[name] for name in _COLUMNS]
-_CHANGED = {"changes": CASES.c.changes + 1}
-_FREED = {"lease_owner": None, "lease_until": None, **_CHANGED}
 _SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens", "unreported_calls")
 
 
@@ -100,28 +96,20 @@ class Index:
         What a row was read as says its `changes`; with 0, as it is derived, it is only added, or put in the place of
         one that shows nothing yet (`new`).
         """
-        insert = self.database.insert(CASES)
-        wanted = insert.excluded
-        same = _C.changes == wanted.changes - 1
-        blank = sa.and_(_C.state == "new", _C.lease_owner.is_(None))
-        insert = insert.on_conflict_do_update(
-            index_elements=[_C.package_id],
-            set_={name: wanted[name] for name in _COLUMNS if name != "changes"} | _CHANGED,
-            where=sa.or_(same, blank),
-        )
         for batch in _batches(rows):
+            values = [_values(row, changes=row.changes + 1) for row in batch]
             with self.database.writing() as connection:
-                connection.execute(insert, [_values(row, changes=row.changes + 1) for row in batch])
+                connection.execute(statements.upsert(self.database.insert), values)
 
     def get(self, package_id: str) -> CaseRow | None:
         """Return the row of a package, None where there is none."""
         with self.database.reading() as connection:
-            found = connection.execute(sa.select(*_ROW).where(_C.package_id == package_id)).one_or_none()
+            found = connection.execute(sa.select(*ROW).where(_C.package_id == package_id)).one_or_none()
         return None if found is None else CaseRow(*found)
 
     def rows(self, *, state: str | None = None, after: str = "", limit: int = BATCH) -> list[CaseRow]:
         """Return rows in the order of package ids, those behind `after`, at most `limit`."""
-        wanted = sa.select(*_ROW).where(_C.package_id > after).order_by(_C.package_id).limit(limit)
+        wanted = sa.select(*ROW).where(_C.package_id > after).order_by(_C.package_id).limit(limit)
         if state is not None:
             wanted = wanted.where(_C.state == state)
         with self.database.reading() as connection:
@@ -134,19 +122,17 @@ class Index:
             states: only rows in one of them, and those whose lease was lost; None: all.
             after: the package id behind which the page begins.
         """
+        asked = sa.true() if states is None else _C.state.in_(states)
+        idle = sa.or_(sa.and_(UNLEASED, asked), LOST)
+        wanted = sa.select(*ROW).where(_C.package_id > after, idle).order_by(_C.package_id).limit(BATCH)
         with self.database.reading() as connection:
-            lost = sa.and_(_C.lease_owner.is_not(None), self._free(connection))
-            asked = sa.true() if states is None else _C.state.in_(states)
-            free = sa.and_(_C.lease_owner.is_(None), asked)
-            wanted = sa.select(*_ROW).where(_C.package_id > after, sa.or_(free, lost))
-            return [CaseRow(*row) for row in connection.execute(wanted.order_by(_C.package_id).limit(BATCH))]
+            return [CaseRow(*row) for row in connection.execute(wanted, self._lost_by(connection))]
 
     def remove(self, rows: Iterable[CaseRow]) -> None:
         """Remove rows that nobody has changed since they were read."""
-        gone = sa.delete(CASES).where(_C.package_id == sa.bindparam("id"), _C.changes == sa.bindparam("seen"))
         for batch in _batches(rows):
             with self.database.writing() as connection:
-                connection.execute(gone, [{"id": row.package_id, "seen": row.changes} for row in batch])
+                connection.execute(statements.REMOVE, [{"id": row.package_id, "seen": row.changes} for row in batch])
 
     def phases(self) -> tuple[str, ...]:
         """Return the phases of plugins that `finished` took into account when the rows were last gone through."""
@@ -168,7 +154,7 @@ class Index:
         """Lease cases that may go on now, first those whose lease was lost, then in the order of admission.
 
         Args:
-            owner: who gets them, see `lease.new_owner`.
+            owner: who gets them, see `lease.new_owner`; what he leases already he does not get again.
             run: a case that this run had already is not claimed again, but for a retry whose time has come.
             limit: most cases.
             selection: which cases, and how far they are to go.
@@ -177,33 +163,31 @@ class Index:
             The packages; each is to be looked at as its files are, whatever its row said.
         """
         with self.database.writing() as connection:
-            lost = [] if selection.resumes else [self._free(connection), _C.lease_owner.is_not(None)]
-            found = self._pick(connection, [*lost, *asked_for(selection)], limit) if lost else []
-            if len(found) < limit:
-                due = [_C.lease_owner.is_(None), *asked_for(selection), *self._due(run, selection)]
-                found += self._pick(connection, due, limit - len(found))
+            facts = {**self._lost_by(connection), "by": owner, "run": run}
+            found: list[str] = []
+            for question in (statements.due,) if selection.resumes else (statements.lost, statements.due):
+                if len(found) < limit:
+                    found += connection.scalars(question(selection), {**facts, "most": limit - len(found)})
             if found:
-                mine = {**self._lease(owner), "last_run": run}
-                connection.execute(sa.update(CASES).where(_C.package_id.in_(found)).values(mine))
+                connection.execute(statements.TAKE, {**facts, "ids": found})
         return found
 
     def hold(self, owner: str, row: CaseRow) -> bool:
         """Lease one case whatever its state, and add its row where there is none; False where it is leased already."""
-        values = _values(row, lease_owner=owner, lease_until=self._until(), changes=1)
-        mine = {**self._lease(owner), "last_run": None, "stopped": None}
+        added = _values(row, lease_owner=owner, lease_until=self._until(), changes=1)
         with self.database.writing() as connection:
-            free = sa.or_(_C.lease_owner.is_(None), self._free(connection))
-            insert = self.database.insert(CASES).values(values).returning(_C.package_id)
-            held = insert.on_conflict_do_update(index_elements=[_C.package_id], set_=mine, where=free)
-            return connection.execute(held).first() is not None
+            facts = {**added, **self._lost_by(connection), "by": owner}
+            return connection.execute(statements.hold(self.database.insert), facts).first() is not None
 
     def renew(self, owner: str) -> None:
         """Make every lease of `owner` last from now on."""
-        self._change_all(owner, self._lease(owner))
+        with self.database.writing() as connection:
+            connection.execute(statements.RENEW, {"by": owner, "until": self._until()})
 
     def drop(self, owner: str) -> None:
         """Free every lease of `owner`; the rows stay as they are, for cases for which nothing was done."""
-        self._change_all(owner, _FREED)
+        with self.database.writing() as connection:
+            connection.execute(statements.DROP, {"by": owner})
 
     def release(self, owner: str, row: CaseRow, *, stopped: str | None = None) -> None:
         """Write a row, and free its lease, as `release_all` does for many."""
@@ -216,31 +200,23 @@ class Index:
             owner: who leases them.
             rows: as derived from the files at the end, each with the code with which the run left it as it was.
         """
-        done = [
-            _values(row, stopped=code, changes=1) for row, code in sorted(rows, key=lambda pair: pair[0].package_id)
-        ]
-        insert = self.database.insert(CASES)
-        values = {name: insert.excluded[name] for name in (*DERIVED, "stopped")}
-        released = insert.on_conflict_do_update(
-            index_elements=[_C.package_id],
-            set_={**values, **_FREED},
-            where=sa.or_(_C.lease_owner.is_(None), _C.lease_owner == owner),
-        )
-        if done:
+        ordered = sorted(rows, key=lambda pair: pair[0].package_id)
+        if ordered:
+            values = [_values(row, stopped=code, changes=1, by=owner) for row, code in ordered]
             with self.database.writing() as connection:
-                connection.execute(released, done)
+                connection.execute(statements.release(self.database.insert), values)
 
     def held(self, owner: str) -> list[str]:
         """Return the packages that `owner` leases."""
         with self.database.reading() as connection:
-            return list(connection.scalars(sa.select(_C.package_id).where(_C.lease_owner == owner)))
+            return list(connection.scalars(statements.HELD, {"by": owner}))
 
     # --- sums -------------------------------------------------------------------------------------------------------
 
     def counts(self) -> Counts:
         """Return how many cases stand where, and what all of them have cost."""
         with self.database.reading() as connection:
-            leased = sa.and_(_C.lease_owner.is_not(None), sa.not_(self._free(connection)))
+            leased = sa.and_(_C.lease_owner.is_not(None), sa.not_(LOST))
             per_state = sa.select(_C.state, sa.func.count()).group_by(_C.state).order_by(_C.state)
             states = {state: number for state, number in connection.execute(per_state)}
             numbers = {
@@ -248,70 +224,33 @@ class Index:
                 "leased": sa.func.count(sa.case((leased, 1))),
                 **{name: _sum(_C[name]) for name in _SUMMED},
             }
-            sums = connection.execute(sa.select(*[number.label(name) for name, number in numbers.items()])).one()
+            wanted = sa.select(*[number.label(name) for name, number in numbers.items()])
+            sums = connection.execute(wanted, self._lost_by(connection)).one()
         return Counts(states=states, **sums._mapping)
 
     def next_due(self, run: str, selection: Selection) -> str | None:
         """Return when the next case comes due that this run may claim later, None where none will."""
-        fresh = sa.or_(_C.last_run.is_(None), _C.last_run != run, _C.stopped.is_(None))
-        waiting = [_C.state == "retry_pending", _C.finished.is_(sa.false()), fresh, *asked_for(selection)]
         if not selection.retries:
             return None
         with self.database.reading() as connection:
-            earliest: str | None = connection.scalar(sa.select(sa.func.min(_C.retry_at)).where(*waiting))
+            earliest: str | None = connection.scalar(statements.next_due(selection), {"run": run})
         return earliest
 
     def close(self) -> None:
         """Let go of the database."""
         self.database.close()
 
-    def _pick(self, connection: Connection, conditions: Sequence[Condition], limit: int) -> list[str]:
-        wanted = sa.select(_C.package_id).where(*conditions).order_by(_C.position).limit(limit)
-        return list(connection.scalars(wanted.with_for_update(skip_locked=True)))
-
-    def _due(self, run: str, selection: Selection) -> list[Condition]:
-        due = sa.and_(_C.state == "retry_pending", _C.retry_at <= self._now())
-        fresh = sa.or_(_C.last_run.is_(None), _C.last_run != run)
-        if selection.resumes:
-            return [_C.state.in_(selection.states), _C.retry_at <= self._now(), fresh]
-        ways = [sa.and_(_C.state.in_(selection.states), fresh)]
-        if selection.retries:
-            ways.append(sa.and_(due, sa.or_(fresh, _C.stopped.is_(None))))
-        return [_C.finished.is_(sa.false()), sa.or_(*ways)]
-
-    def _free(self, connection: Connection) -> Condition:
-        """Return the condition that a lease is free although somebody's name stands on it."""
-        leased = sa.select(_C.lease_owner).where(_C.lease_owner.is_not(None)).distinct()
-        dead = [owner for owner in connection.scalars(leased) if is_dead(owner)]
-        return sa.or_(_C.lease_until <= self._now(), _C.lease_until > self._until(), _C.lease_owner.in_(dead))
-
-    def _change_all(self, owner: str, values: Mapping[str, object]) -> None:
-        mine = sa.select(_C.package_id).where(_C.lease_owner == owner).order_by(_C.package_id).with_for_update()
-        with self.database.writing() as connection:
-            connection.execute(sa.update(CASES).where(_C.package_id.in_(mine)).values(values))
-
-    def _lease(self, owner: str) -> dict[str, object]:
-        return {"lease_owner": owner, "lease_until": self._until(), **_CHANGED}
-
-    def _now(self) -> str:
-        return format_time(self._clock.now())
+    def _lost_by(self, connection: Connection) -> dict[str, object]:
+        """Return what the condition `LOST` goes by now."""
+        dead = [owner for owner in connection.scalars(statements.OWNERS) if is_dead(owner)]
+        return {"now": format_time(self._clock.now()), "until": self._until(), "dead": dead}
 
     def _until(self) -> str:
         return format_time(self._clock.now() + timedelta(seconds=self._lease_s))
 
 
-def asked_for(selection: Selection) -> list[Condition]:
-    """Return the conditions that a case is one of those selected."""
-    named = [
-        column.in_(ids)
-        for column, ids in ((_C.case_id, selection.case_ids), (_C.package_id, selection.package_ids))
-        if ids
-    ]
-    return [sa.or_(*named)] if named else []
-
-
 def _values(row: CaseRow, **others: object) -> dict[str, object]:
-    return {name: getattr(row, name) for name in _COLUMNS} | others
+    return {name: getattr(row, name) for name in COLUMNS} | others
 
 
 def _sum(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:

@@ -40,6 +40,7 @@ class IndexServer(Database):
             connect_args={
                 "connect_timeout": _CONNECT_S,
                 "client_encoding": "utf8",
+                "application_name": "casebound",
                 "options": f"-c lock_timeout={WAIT_S}s -c statement_timeout={WAIT_S}s",
             },
         )

@@ -11,6 +11,7 @@ import re
 import socket
 import uuid
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -44,6 +45,7 @@ def process_of(owner: str) -> tuple[str, str]:
     return place.partition(":")[0], process.partition(":")[0]
 
 
+@cache
 def _boot() -> str:
     """Return what tells this start of this machine from every other one; empty where nothing does."""
     with suppress(OSError):
@@ -51,6 +53,7 @@ def _boot() -> str:
     return ""
 
 
+@cache
 def _namespace() -> str:
     """Return what tells apart processes of one machine that have the same number."""
     with suppress(OSError):

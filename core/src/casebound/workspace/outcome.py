@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from casebound.errors import CODES, CaseboundError
 from casebound.gate import INTERRUPTED, Stopped
+from casebound.prices import money_text
 from casebound.settings import redact_environment
 from casebound.workspace.row import CaseRow
 
@@ -100,6 +102,7 @@ class RunSummary:
         refused: the first cases that were left as they were: package, code, error.
         refused_total: how many were.
         error: what ended the run before its time, where that was an error of the whole run.
+        is_priced: whether the settings give any price; then `money` is what the calls cost, None where nobody knows.
     """
 
     cases: Mapping[str, int]
@@ -113,9 +116,11 @@ class RunSummary:
     refused: tuple[Mapping[str, str | None], ...]
     refused_total: int
     error: str | None = None
+    is_priced: bool = False
+    money: Decimal | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the documented keys; `error` only where there is one."""
+        """Return the documented keys; `error` only where there is one, `money` only where there are prices."""
         line: dict[str, Any] = {
             "cases": dict(sorted(self.cases.items())),
             "had": self.had,
@@ -127,6 +132,8 @@ class RunSummary:
             "refused": [dict(one) for one in self.refused],
             "refused_total": self.refused_total,
         }
+        if self.is_priced:
+            line["money"] = None if self.money is None else money_text(self.money)
         if self.error is not None:
             line["error"] = self.error
         return line

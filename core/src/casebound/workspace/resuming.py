@@ -61,16 +61,13 @@ async def resume(pipeline: Pipeline, package: Package, stop_after: str | None = 
 
 
 @dataclass(frozen=True, slots=True)
-class DueResumption:
-    """Takes the place of a pipeline where blocked cases are to go on whose time has come."""
+class Resumption:
+    """Takes the place of a pipeline where cases go on only because they are resumed."""
 
     pipeline: Pipeline
 
     async def advance(self, package: Package, stop_after: str | None = None) -> Progress:
-        """Resume a case that is still blocked and due, and leave every other one as it is. Raises as `resume`."""
-        progress, now = derive_progress(package), self.pipeline.engine.clock.now()
-        if progress.state != "blocked" or (progress.retry_at is not None and now < progress.retry_at):
-            return progress  # somebody was faster
+        """Take a case further as `resume` does."""
         return await resume(self.pipeline, package, stop_after)
 
 

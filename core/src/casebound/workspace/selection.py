@@ -42,4 +42,4 @@ class Selection:
     @property
     def retries(self) -> bool:
         """Whether a case goes on that waits to ask a model again."""
-        return not self.resumes and self.stop_after not in ("admission", "construction", "research")
+        return self.stop_after not in ("admission", "construction", "research")

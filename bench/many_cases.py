@@ -1,0 +1,86 @@
+"""Workspaces with many cases, and `casebound run` on them as processes of its own, for the benches of rate and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import host_overhead
+
+_PROVIDERS = {
+    "offline": 'provider = "offline"\n',
+    "server": 'provider = "openai"\nmodel = "model-1"\n[llm.openai]\nbase_url = "{url}"\n',
+}
+PLUGINS = ("llm-offline", "llm-openai")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What processes took that ran at once.
+
+    Attributes:
+        cpu_s: of all of them together, their start included.
+        wall_s: until the last one ended.
+        peak_mb: the most memory that one of them held.
+        summaries: what each of them printed.
+    """
+
+    cpu_s: float
+    wall_s: float
+    peak_mb: float
+    summaries: list[dict[str, Any]]
+
+
+@contextmanager
+def workspace(cases: int, *, url: str | None = None, in_flight: int = 64) -> Iterator[Path]:
+    """Make a folder with settings, a database and a workspace that has admitted so many reports.
+
+    Args:
+        cases: how many.
+        url: of the model server; None: rules answer, and no server is needed.
+        in_flight: calls at once, for each process.
+    """
+    with tempfile.TemporaryDirectory(prefix="casebound-bench-", dir=os.environ.get("BENCH_DIR")) as name:
+        folder = Path(name)
+        host_overhead.prepare(folder, 0)
+        provider = _PROVIDERS["offline" if url is None else "server"].format(url=url)
+        settings = host_overhead.SETTINGS.replace('["llm-offline"]', json.dumps(PLUGINS)).replace(
+            _PROVIDERS["offline"], provider
+        )
+        (folder / "casebound.toml").write_text(f"{settings}[limits]\nin_flight = {in_flight}\n")
+        with (folder / "reports.jsonl").open("w") as stream:
+            for number in range(cases):
+                stream.write(json.dumps(host_overhead.report(number)) + "\n")
+        run(folder, [["import", str(folder / "reports.jsonl")]])
+        yield folder
+
+
+def run(folder: Path, commands: Sequence[Sequence[str]]) -> Ran:
+    """Run commands of casebound at once, each in a process of its own, and wait for all. Ends the bench if one fails."""
+    given = ["--project-config", str(folder / "casebound.toml"), "--format", "json"]
+    began = time.perf_counter()
+    processes = [
+        subprocess.Popen([sys.executable, "-m", "casebound", *command, *given], stdout=subprocess.PIPE)
+        for command in commands
+    ]
+    cpu, peak, summaries = 0.0, 0.0, []
+    for process in processes:
+        assert process.stdout is not None
+        said = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            sys.exit(f"`casebound {commands[0][0]}` ended {process.returncode}: {said.decode()}")
+        cpu += used.ru_utime + used.ru_stime
+        peak = max(peak, used.ru_maxrss / 1024)
+        summaries.append(json.loads(said))
+    return Ran(cpu, time.perf_counter() - began, peak, summaries)

@@ -1,0 +1,279 @@
+"""What a run would send, and at most spend: nothing is sent, and nothing is written.
+
+The next request of each case is derived as the run would derive it, up to where it would be sent; what the database
+knows is looked up for that. What a later stage is asked depends on the replies before it: of that only the number of
+calls and the length of the answers have a bound, which the case's policy gives, and the input has that of [budget].
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from casebound.clock import Clock
+from casebound.contracts.case import Admission
+from casebound.contracts.interpretation import Answerer, InterpretationInput, StagePolicy
+from casebound.contracts.model_call import ModelRequest
+from casebound.engine import Engine
+from casebound.errors import CaseboundError
+from casebound.llm.course import Course, load_course
+from casebound.offers import CORE_PHASES
+from casebound.pipeline import Pipeline
+from casebound.prices import Prices, cost_of, money_text
+from casebound.progress import Progress, derive_progress, latest_revision
+from casebound.spending import calls_of, conversations_of_case, worst_input
+from casebound.store import Package, Workspace, layout
+from casebound.store.preview import Trial
+from casebound.workspace.selection import Selection
+
+MOST_REFUSED = 20
+_SILENT = ("admission", "construction", "research")  # phases up to which nobody is asked
+_LAST = CORE_PHASES[-1]
+
+
+@dataclass(slots=True)
+class Forecast:
+    """What a run would do; sums over the cases that it would take.
+
+    Attributes:
+        cases: by state, how many it would take.
+        next: how many of them next ask which stage; `none`: those that ask nobody, or wait before they do.
+        input_tokens, output_tokens: of those next requests, at most.
+        money: what they cost at most, None where somebody who would be asked has no price.
+        calls_at_most, output_tokens_at_most: of all stages to the end of the cases.
+        output_money_at_most: what that output costs, None as for `money`.
+        limits: caps of `[budget]` and `--max-dispatches` that hold for the run or a case, as far as there are any.
+        refused: the first cases that cannot go on, with code and error; `refused_total` counts them all.
+    """
+
+    cases: Counter[str] = field(default_factory=Counter)
+    next: Counter[str] = field(default_factory=Counter)
+    input_tokens: int = 0
+    output_tokens: int = 0
+    money: Decimal | None = Decimal(0)
+    calls_at_most: int = 0
+    output_tokens_at_most: int = 0
+    output_money_at_most: Decimal | None = Decimal(0)
+    limits: dict[str, int | str] = field(default_factory=dict)
+    refused: list[dict[str, str]] = field(default_factory=list)
+    refused_total: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `run --dry-run --format json` prints."""
+        return {
+            "cases": dict(sorted(self.cases.items())),
+            "next": dict(sorted(self.next.items())),
+            "next_requests": {
+                "calls": sum(self.next.values()) - self.next["none"],
+                "input_tokens": self.input_tokens,
+                "output_tokens": self.output_tokens,
+                "money": _text(self.money),
+            },
+            "at_most": {
+                "calls": self.calls_at_most,
+                "output_tokens": self.output_tokens_at_most,
+                "output_money": _text(self.output_money_at_most),
+            },
+            "limits": self.limits,
+            "refused": self.refused,
+            "refused_total": self.refused_total,
+        }
+
+
+def _text(money: Decimal | None) -> str | None:
+    return None if money is None else money_text(money)
+
+
+class _Asked(Exception):
+    """The next request of a case was derived."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        super().__init__(request.stage)
+        self.request = request
+
+
+async def forecast(
+    engine: Engine,
+    pipeline: Pipeline,
+    workspace: Workspace,
+    selection: Selection,
+    *,
+    wait: bool = False,
+    max_dispatches: int | None = None,
+) -> Forecast:
+    """Return what a run over `selection` would do; packages are read one after another.
+
+    Args:
+        engine: whose settings say who is asked.
+        pipeline: that of the engine.
+        workspace: whose packages there are.
+        selection: which of them.
+        wait: whether pending retries would be waited for.
+        max_dispatches: most calls of the run.
+    """
+    found = Forecast(limits=_limits(engine, max_dispatches))
+    seer = _Seer(engine, pipeline, selection.stop_after, found)
+    allow, engine.allow = engine.allow, _stop
+    try:
+        for package, progress in _taken(engine, workspace, selection, wait, seer.refuse):
+            found.cases[progress.state] += 1
+            await seer.look(package, progress)
+    finally:
+        engine.allow = allow
+    caps = [most for most in (max_dispatches, engine.bound.settings.budget.run_calls or None) if most is not None]
+    found.calls_at_most = min([found.calls_at_most, *caps])
+    return found
+
+
+def _stop(request: ModelRequest) -> None:
+    raise _Asked(request)
+
+
+def _limits(engine: Engine, max_dispatches: int | None) -> dict[str, int | str]:
+    budget = engine.bound.settings.budget
+    limits: dict[str, int | str] = {} if max_dispatches is None else {"max_dispatches": max_dispatches}
+    for name, most in budget:
+        if most:
+            limits[name] = money_text(most) if isinstance(most, Decimal) else most
+    return limits
+
+
+def _taken(
+    engine: Engine,
+    workspace: Workspace,
+    selection: Selection,
+    wait: bool,
+    refuse: Callable[[Package, CaseboundError], None],
+) -> Iterator[tuple[Package, Progress]]:
+    """Yield the packages that a run would take, with where they stand."""
+    now, phases = engine.clock.now(), engine.bound.host.phases
+    for name in selection.package_ids or workspace.package_ids():
+        package = workspace.package(name)
+        try:
+            if selection.case_ids:
+                admission = package.load_if(layout.ADMISSION, Admission)
+                if admission is None or admission.case_id not in selection.case_ids:
+                    continue
+            progress = derive_progress(package)
+            due = wait or progress.retry_at is None or progress.retry_at <= now
+            retries = progress.state == "retry_pending" and selection.retries and due
+            revision = latest_revision(package)
+            done = progress.state == "interpreted" and all(
+                package.exists(layout.phase_mark(phase, revision)) for phase in phases
+            )
+            if retries or (progress.state in selection.states and not done):
+                yield package, progress
+        except CaseboundError as exc:
+            refuse(package, exc)
+
+
+class _Later:
+    """A clock that shows what another one will show."""
+
+    def __init__(self, clock: Clock, moment: datetime) -> None:
+        self._moment = max(clock.now(), moment)
+        self.monotonic = clock.monotonic
+        self.sleep = clock.sleep
+
+    def now(self) -> datetime:
+        return self._moment
+
+
+class _Seer:
+    """Looks at one case after another, and adds up."""
+
+    def __init__(self, engine: Engine, pipeline: Pipeline, stop_after: str | None, found: Forecast) -> None:
+        self._engine = engine
+        self._pipeline = pipeline
+        self._stop_after = stop_after
+        self._found = found
+        self._prices = Prices(engine.bound)
+
+    def refuse(self, package: Package, error: CaseboundError) -> None:
+        self._found.refused_total += 1
+        if len(self._found.refused) < MOST_REFUSED:
+            self._found.refused.append({"package": package.root.name, "code": error.code, "error": str(error)})
+
+    async def look(self, package: Package, progress: Progress) -> None:
+        """Find out what the case asks next, and count it."""
+        trial = Trial(package.root)
+        if progress.state == "interpreted" or self._stop_after in _SILENT:
+            self._found.next["none"] += 1
+            return
+        clock = self._engine.clock
+        try:
+            if progress.retry_at is not None:  # the run would wait for it
+                self._engine.clock = _Later(clock, progress.retry_at)
+            await self._pipeline.advance(trial, _LAST)  # never into a phase of a plugin, which would write
+        except _Asked as asked:
+            self._count(trial, asked.request)
+        except CaseboundError as exc:
+            self.refuse(package, exc)
+        else:
+            self._found.next["none"] += 1
+        finally:
+            self._engine.clock = clock
+
+    def _count(self, trial: Trial, request: ModelRequest) -> None:
+        found, revision = self._found, latest_revision(trial)
+        input_, output = worst_input(request), request.max_output_tokens
+        price = self._prices.price(request)
+        found.next[request.stage] += 1
+        found.input_tokens += input_
+        found.output_tokens += output
+        found.money = None if price is None or found.money is None else found.money + cost_of(price, input_, output)
+        policies = trial.load(revision.input, InterpretationInput).stages
+        stages = [policy.stage for policy in policies]
+        calls = 0
+        for policy in policies[stages.index(request.stage) :]:
+            course = load_course(trial, revision, policy)
+            calls += _most_calls(course)
+            self._count_output(policy, course)
+        cap = self._engine.bound.settings.budget.case_calls
+        left = cap - calls_of(trial, conversations_of_case) if cap else calls
+        found.calls_at_most += min(calls, max(0, left))
+
+    def _count_output(self, policy: StagePolicy, course: Course) -> None:
+        found = self._found
+        tokens = _most_output(policy, course)
+        found.output_tokens_at_most += tokens
+        dearest = [self._prices.price_of(policy.stage, one.provider, one.model) for one in policy.answerers]
+        outputs = [price.output for price in dearest if price is not None]
+        if found.output_money_at_most is None or len(outputs) < len(dearest):
+            found.output_money_at_most = None
+        else:
+            found.output_money_at_most += max(outputs) * tokens / 10**6
+
+
+def _invalid_left(course: Course) -> int:
+    invalid = sum(one.outcome is not None and one.outcome.kind == "invalid" for one in course.attempts)
+    return course.policy.max_invalid_responses - invalid
+
+
+def _failures_left(course: Course) -> int:
+    """Return how many further calls may fail: those that are retried, and one of each who may be asked."""
+    turn = course.next
+    return turn.retries + len(course.policy.answerers) - turn.place
+
+
+def _most_calls(course: Course) -> int:
+    """Return how many further calls a stage may make; the last one is a failure that ends it, or a reply."""
+    return _invalid_left(course) + _failures_left(course) - 1
+
+
+def _most_output(policy: StagePolicy, course: Course) -> int:
+    """Return how many tokens of output these calls may have: each reply that was cut off lets the next be longer."""
+    invalid = _invalid_left(course)
+    longest = [_cap(one, course, invalid - 1) for one in policy.answerers]
+    replies = sum(max(_cap(one, course, cut) for one in policy.answerers) for cut in range(invalid))
+    return replies + max(longest) * (_failures_left(course) - 1)
+
+
+def _cap(answerer: Answerer, course: Course, cut: int) -> int:
+    """Return the longest answer of somebody after so many further replies that were cut off."""
+    so_far = sum(one.outcome is not None and one.outcome.code == "LLM_INCOMPLETE_OUTPUT" for one in course.attempts)
+    return int(answerer.max_output_tokens * Decimal(answerer.incomplete_cap_factor) ** (so_far + cut))
