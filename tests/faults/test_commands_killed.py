@@ -1,4 +1,4 @@
-"""Real commands on a workspace of several cases, killed at every kind of point between two writes, and started again."""
+"""Real commands on a workspace of several cases, killed at every kind of point between two writes; started again."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ class Kill:
 
 
 # Everything that the commands write, in the order of the way: a write without its place here turns the first test red.
-PLACES = """
+PLACES = set(
+    """
 index file
 package.json
 source/report.md
@@ -149,13 +150,14 @@ seal.json
 index release_all
 events/N.json
 index drop
-""".split("\n")[1:-1]
+""".strip().splitlines()
+)
 
 
 def test_every_write_of_these_commands_has_a_point_that_a_kill_is_tried_at(way: Way) -> None:
     passed = [name for points in way.points for name in points]
     places = {kind_of(name).removeprefix("behind ") for name in passed if name.startswith("behind ")}
-    assert sorted(places) == sorted(PLACES)
+    assert places == PLACES
     named = {name.removeprefix("behind cases/") for name in passed}
     assert set(way.files) <= named
     beside = {path.name for path in (way.folder / "project/workspace").iterdir()}

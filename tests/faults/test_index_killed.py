@@ -6,6 +6,7 @@ import signal
 import threading
 
 import pytest
+from casebound.strict_json import parse_json
 from casebound.testing.killable import Commands
 from casebound.testing.many_cases import ManyCases, bill
 from casebound.testing.model_server import Asked, ModelServer
@@ -35,9 +36,15 @@ def assert_ends(commands: Commands, many: ManyCases, server: ModelServer, lost: 
     assert many.verdicts() == {"holds"}
     paid = bill(many, server.counts())
     assert (paid.sent, paid.unknown, paid.off_record, paid.repeated) == (6 + lost, lost, (), ())
-    before = commands.run(many.order("status", *AT, "--format", "json")).out
+    before = status(commands, many)
     assert commands.run(many.order("reindex", *AT)).status == 0
-    assert commands.run(many.order("status", *AT, "--format", "json")).out == before
+    assert status(commands, many) == before
+
+
+def status(commands: Commands, many: ManyCases) -> dict:
+    ended = commands.run(many.order("status", *AT, "--format", "json"))
+    assert ended.status == 0, ended
+    return {**parse_json(ended.out.encode()), "at": None}
 
 
 @pytest.mark.services

@@ -1,12 +1,10 @@
-"""Real database servers that are stopped while a run works, and started again: nothing is lost, nothing is paid twice."""
+"""Real database servers that are stopped while a run works, and started again: nothing is lost or paid twice."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from casebound.testing.killable import Commands
-from casebound.testing.many_cases import ManyCases, accepted_of, bill
+from casebound.testing.many_cases import ManyCases, bill
 from casebound.testing.model_server import Asked, ModelServer
 from casebound.testing.own_server import OwnServer, fill_inventory, own_server
 

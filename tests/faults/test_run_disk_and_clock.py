@@ -139,7 +139,7 @@ def test_a_clock_set_back_between_two_runs_delays_a_retry_and_neither_loses_nor_
 
 
 def test_a_lease_from_a_clock_that_was_ahead_holds_up_nobody(project, commands: Commands) -> None:
-    many, server = project("leased", ["calm", "calm"])
+    many, _ = project("leased", ["calm", "calm"])
     assert commands.run(many.order("import", "reports", *AT)).status == 0
     lease(many, "INC-1", "2099-01-01T00:00:00.000Z")
     assert commands.run(many.order(*RUN)).status == 0

@@ -1,4 +1,4 @@
-"""The program itself, killed two hundred times at random: after some more requests and files, whatever it is at then."""
+"""A run that is killed two hundred times at random: after some more requests and files, whatever it is at then."""
 
 from __future__ import annotations
 
@@ -74,9 +74,7 @@ def own(imported: ManyCases, folder: Path, settings: str) -> ManyCases:
     return project
 
 
-def kill_until_finished(
-    commands: Commands, project: ManyCases, server: ModelServer, random: Random
-) -> tuple[int, int]:
+def kill_until_finished(commands: Commands, project: ManyCases, server: ModelServer, random: Random) -> tuple[int, int]:
     """Run and kill until a run ends by itself; return how often it was killed, and how many calls that lost at most."""
     kills, lost, before = 0, 0, project.files()
     while True:

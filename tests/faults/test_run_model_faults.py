@@ -7,11 +7,11 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from casebound.strict_json import parse_json
 from casebound.clock import parse_time
+from casebound.strict_json import parse_json
 from casebound.testing.killable import Commands
 from casebound.testing.loopback import Fault, Response
-from casebound.testing.many_cases import ManyCases, accepted_of, bill
+from casebound.testing.many_cases import ManyCases, bill
 from casebound.testing.model_server import Asked, ModelServer
 
 pytestmark = pytest.mark.faults
@@ -67,6 +67,7 @@ def test_each_fault_of_a_model_server_ends_in_its_own_state_after_as_many_reques
     def arrived(asked: Asked) -> None:
         if " late " in asked.user and asked.task == "plan":
             late.wait(1)  # an answer that comes late, and in time
+
     server.arrived = arrived
     expected = {word: code for word, (_, code) in FAULTS.items()} | {"patient": "LLM_RATE_LIMITED"}
     with Commands(["casebound_llm_openai.provider"]) as commands:
@@ -89,7 +90,9 @@ def test_each_fault_of_a_model_server_ends_in_its_own_state_after_as_many_reques
         server.heal()
         for case, progress in project.progress().items():
             if progress.state == "blocked":
-                assert commands.run(project.order("resume", case, "--workspace", "workspace", ahead_s=ahead)).status == 0
+                assert (
+                    commands.run(project.order("resume", case, "--workspace", "workspace", ahead_s=ahead)).status == 0
+                )
     assert project.states() == {"interpreted": len(expected) + 2}
     assert project.verdicts() == {"holds"}
     paid = bill(project, server.counts())
@@ -100,10 +103,7 @@ def test_each_fault_of_a_model_server_ends_in_its_own_state_after_as_many_reques
 def assert_nothing_is_sent_before_its_time(commands, project: ManyCases, server: ModelServer, ahead: float) -> None:
     sent, found = len(server.log), project.progress()
     retry_at = {progress.retry_at for progress in found.values() if progress.retry_at}
-    at = {
-        word: progress.retry_at
-        for word, progress in zip((*FAULTS, "patient"), found.values(), strict=False)
-    }
+    at = {word: progress.retry_at for word, progress in zip((*FAULTS, "patient"), found.values(), strict=False)}
     others = max(moment for word, moment in at.items() if word != "patient")
     assert timedelta(seconds=PATIENT_S - 60 - 30) < at["patient"] - others < timedelta(seconds=PATIENT_S)
     ended = commands.run(project.order(*RUN, ahead_s=ahead))

@@ -68,7 +68,7 @@ def wait_for(child: int) -> int:
 def watch(point: Point) -> Iterator[None]:
     """Call `point` with the name of each place that a run passes where files are made.
 
-    A file passes three: `before PATH`, `nameless PATH` (its last byte is flushed, its name is not there), `behind PATH`.
+    A file passes `before PATH`, `nameless PATH` (its last byte is flushed, its name is not there) and `behind PATH`.
     A transaction of the index passes `uncommitted index NAME` and `behind index NAME`, by the function that makes it.
     """
     create_file, link = vars(package_module)["create_file"], write_module._link
@@ -100,7 +100,7 @@ def watch(point: Point) -> Iterator[None]:
         point(f"behind index {name}")
 
     vars(package_module)["create_file"], write_module._link = watched_create, watched_link
-    vars(index_file)["create_new_file"], Database.writing = watched_index, watched_writing  # type: ignore[method-assign]
+    vars(index_file)["create_new_file"], Database.writing = watched_index, watched_writing  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:

@@ -89,6 +89,7 @@ class Commands:
 
     def has_ended(self, within_s: float = 0) -> bool:
         """Tell whether the command that was started has ended, or ends within so many seconds."""
+        assert self._server.stdout is not None
         return bool(select.select([self._server.stdout], [], [], within_s)[0])
 
     def wait(self) -> Ended:
@@ -122,7 +123,7 @@ def set_clock(ahead: Path) -> None:
     def moved(clock: SystemClock) -> datetime:
         return now(clock) + timedelta(seconds=float(ahead.read_text(encoding="ascii")))
 
-    SystemClock.now = moved  # type: ignore[method-assign]  # this process is the test's
+    SystemClock.now = moved  # type: ignore[method-assign, assignment]  # this process is the test's
 
 
 def carry_out(order: Order) -> int:

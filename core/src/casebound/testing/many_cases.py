@@ -121,7 +121,7 @@ class ManyCases:
         return ended(self.start(*arguments), timeout_s)
 
     def order(self, *arguments: str, ahead_s: float = 0, end_at: str | None = None) -> Order:
-        """Return a command for `Commands`: its wall clock is `ahead_s` ahead, and it ends itself as `Order.end_at` says."""
+        """Return a command for `Commands`: its clock is `ahead_s` ahead, and it ends itself as `Order.end_at` says."""
         self.set_clock(ahead_s)
         return Order(
             arguments=arguments,
@@ -234,7 +234,7 @@ def ended(process: subprocess.Popen[str], timeout_s: float = 120) -> subprocess.
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        raise AssertionError(f"the command did not end: {process.args}\n{out}\n{err}") from None
+        raise AssertionError(f"the command did not end: {process.args!r}\n{out}\n{err}") from None
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 

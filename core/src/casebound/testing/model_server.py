@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from casebound.canonical import canonical_bytes
-from casebound.testing.inventory_model import Search, assessment_reply, interpretation_reply, message_of_text, plan_reply
+from casebound.testing.inventory_model import (
+    Search,
+    assessment_reply,
+    interpretation_reply,
+    message_of_text,
+    plan_reply,
+)
 from casebound.testing.loopback import Loopback, RecordedRequest, Response
 
 # What its plans may look for: a plan proposes those that a source names.
@@ -98,7 +104,7 @@ class ModelServer:
         return Counter(asked.user for asked in self.log)
 
     def trouble(self, word: str, task: str, *responses: Response, for_ever: bool = False) -> None:
-        """Meet the first requests of `task` whose message has `word` with `responses`; `for_ever`: keep the last one."""
+        """Meet the first requests of `task` that have `word` with `responses`; `for_ever`: keep the last one."""
         with self._lock:
             self._trouble.append(_Trouble(word, task, list(responses), for_ever))
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -78,7 +78,7 @@ class OwnServer:
         options = ["-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-A", "trust"]
         made = [*alone, str(programs / "initdb"), "-D", str(self._data), *options]
         subprocess.run(made, check=True, cwd=folder, **_OUT)  # type: ignore[call-overload]  # noqa: S603  # our own
-        address = [f"listen_addresses=127.0.0.1", f"unix_socket_directories={folder}", "fsync=off"]
+        address = ["listen_addresses=127.0.0.1", f"unix_socket_directories={folder}", "fsync=off"]
         self._command = [*alone, str(programs / "postgres"), "-D", str(self._data), "-p", str(self._port)]
         self._command += [part for each in address for part in ("-c", each)]
 
@@ -102,7 +102,7 @@ def own_server(kind: Kind) -> Iterator[OwnServer]:
 def fill_inventory(url: str) -> None:
     """Make the tables of the inventory project in a database, and fill them."""
     engine = sa.create_engine(url, poolclass=sa.NullPool)
-    tables = {
+    tables: dict[str, Sequence[tuple[object, ...]]] = {
         "hosts (id INT PRIMARY KEY, fqdn VARCHAR(200), os VARCHAR(20))": HOSTS,
         "host_names (host_id INT, name VARCHAR(200), lang VARCHAR(8))": HOST_NAMES,
         "services (id INT PRIMARY KEY, title VARCHAR(200), purpose TEXT, host_count INT)": SERVICES,
