@@ -15,12 +15,12 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection
 
@@ -34,6 +34,7 @@ from casebound.workspace.connection import Database
 from casebound.workspace.index import Index
 
 Point = Callable[[str], None]
+S = TypeVar("S")
 
 
 def run_in_child(work: Callable[[], object]) -> int:
@@ -142,6 +143,26 @@ class Countdown:
         self.passed.append(name)
         if self.at is not None and len(self.passed) == self.at + 1:
             self.end()
+
+
+def kill_at_each(
+    points: Sequence[str], begin: Callable[[int], S], work: Callable[[S, Countdown], object]
+) -> Iterator[tuple[str, S]]:
+    """Kill work once at each point that an undisturbed run passes; yield the point's name, and what the kill left.
+
+    Args:
+        points: the names, in order.
+        begin: makes what is worked on anew; it is called with the number of the point.
+        work: works on it, and passes every point. It runs in a process of its own, which ends itself with SIGKILL.
+
+    Raises:
+        AssertionError: the process ended otherwise.
+    """
+    for at, name in enumerate(points):
+        subject = begin(at)
+        status = run_in_child(lambda: work(subject, Countdown(at)))  # noqa: B023  # it has ended before the next round
+        assert status == -signal.SIGKILL, f"{name}: ended with {status}"
+        yield name, subject
 
 
 class LoggingModel(InventoryModel):
