@@ -13,6 +13,7 @@ from casebound.host import build_host
 from casebound.intake.admission import read_again
 from casebound.specs import ReportReader
 from casebound.store import Workspace, layout
+from casebound.workspace import admitting
 from casebound.workspace.importing import BATCH, MOST_SHOWN, Import
 
 HOST = build_host(entry_points=())
@@ -156,6 +157,19 @@ def test_a_package_id_is_for_one_report(workspace, tmp_path):
     assert counts(take(workspace, one, package_id="mine")) == (1, 0, 0, 0)
     assert counts(take(workspace, one, package_id="mine")) == (0, 1, 0, 0)
     assert counts(take(workspace, one, package_id="../mine")) == (0, 0, 0, 1)
+
+
+def test_a_report_that_another_import_admits_at_this_moment_is_known(workspace, tmp_path, monkeypatch):
+    file = write(tmp_path / "a.jsonl", issue(1))
+    exclusive = admitting.exclusive
+
+    def too_late(package, **more):
+        monkeypatch.setattr(admitting, "exclusive", exclusive)
+        assert counts(take(workspace, file)) == (1, 0, 0, 0)
+        return exclusive(package, **more)
+
+    monkeypatch.setattr(admitting, "exclusive", too_late)
+    assert counts(take(workspace, file)) == (0, 1, 0, 0)
 
 
 # --- what is told while it goes on ------------------------------------------------------------------------------------

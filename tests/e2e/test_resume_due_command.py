@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from casebound.canonical import digest_of
 from casebound.errors import ProviderError
+from casebound.progress import derive_progress
 from casebound.runs import Run, RunOptions
 from casebound.settings import load_settings
 from casebound.store import Workspace
@@ -60,6 +63,19 @@ def test_it_prints_a_line_a_case_and_says_what_it_left(inventory, casebound):
     assert sorted(calls(inventory.folder)) == sorted(["plan", "assessment", "interpretation"] * 2)
     again = casebound("resume", "--due")
     assert (again.returncode, again.stdout, again.stderr) == (0, "", done.stderr)
+
+
+def test_the_commands_of_the_guide_take_up_what_they_say(inventory, casebound):
+    guide = (Path(__file__).parents[2] / "docs/guide/waiting.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```\n(.*?)```", guide, re.DOTALL)
+    assert casebound("import", "report.md").returncode == 0
+    statuses = {}
+    for line in block.splitlines():
+        command = line.partition("#")[0].split()[1:]
+        statuses[" ".join(command)] = casebound(*command).returncode
+    assert statuses == {"status": 0, "resume --due": 0, "run": 1}
+    found = [derive_progress(inventory.package(f"INC-{number}")).state for number in (0, 1, 2, 7)]
+    assert found == ["interpreted", "interpreted", "blocked", "interpreted"]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,6 @@ def test_a_program_gets_one_object_and_nothing_else_on_standard_output(run: Run,
 
 def test_a_pipe_gets_a_line_a_case_that_ended_and_the_sum(run: Run) -> None:
     done = run()
-    first, *_ = done.stdout.split("\n\n")
     lines = done.stdout.splitlines()
     assert sorted(lines[:3]) == ["INC-0  interpreted", "INC-1  interpreted", "INC-2  interpreted"]
     assert lines[3].startswith("3 cases  3 taken further, 9 model calls, tokens 900 in, 90 out")

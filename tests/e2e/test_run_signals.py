@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from casebound.progress import derive_progress
-from casebound.testing.distributions import listen_to_ctrl_c
+from casebound.testing.distributions import listen_to_ctrl_c, write_distribution
 from casebound.testing.inventory import Inventory, settings_text, write_inventory
 from casebound.testing.inventory_model import assessment_reply, interpretation_reply, plan_reply
 from casebound.testing.loopback import Loopback, RecordedRequest, Response
 from casebound.testing.runs import rows_of
+from casebound.workspace.row import CaseRow
 
 pytest.importorskip("casebound_llm_openai")
 
@@ -108,21 +109,24 @@ def states(project: Inventory) -> list[str]:
 
 
 def is_resumable(project: Inventory, server: HoldingServer) -> bool:
-    """Whether a run without an interruption then finishes every case, and nothing was left half written or leased."""
-    rows = rows_of_inventory(project)
+    """Whether nothing was left half written or leased, and a run without an interruption finishes every case."""
     assert list((project.workspace / "tmp").iterdir()) == []
-    assert all(row.lease_owner is None for row in rows.values())
+    assert all(row.lease_owner is None for row in rows_of_inventory(project).values())
+    return is_finished_by_a_run(project, server)
+
+
+def is_finished_by_a_run(project: Inventory, server: HoldingServer) -> bool:
     server.go.set()
     status, _, errors = end(start(project))
     assert status == 0, errors
     return states(project) == ["interpreted"] * 4
 
 
-def rows_of_inventory(project: Inventory) -> dict[str, object]:
+def rows_of_inventory(project: Inventory) -> dict[str, CaseRow]:
     text = (project.folder / "casebound.toml").read_text()
     project.configure(settings_text())
     try:
-        return dict(rows_of(project))
+        return rows_of(project)
     finally:
         project.configure(text)
 
@@ -186,6 +190,40 @@ def test_a_signal_ends_the_waiting_for_a_turn(project: Inventory, server: Holdin
     assert server.tasks() == ["plan"]
 
 
+PHASE = """
+import pathlib, time
+from casebound import hookimpl
+from casebound.specs import Phase
+
+@hookimpl
+def casebound_phases():
+    return [Phase("endless", after="interpretation", run=f"{__name__}:run")]
+
+def run(package):
+    pathlib.Path("endless").touch()
+    while not pathlib.Path("go").exists():
+        time.sleep(0.01)
+"""
+
+
+def test_the_second_signal_waits_for_no_thread(
+    project: Inventory, server: HoldingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look-up, or a phase of a plugin, works in a thread that nobody can end."""
+    write_distribution(tmp_path / "plugins", "casebound-endless", PHASE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "plugins"))
+    server.go.set()
+    process = start(project, "--jobs", "1")
+    wait_until((project.folder / "endless").exists)
+    process.send_signal(signal.SIGINT)
+    assert "waiting for what is being recorded" in read_until(process, "interrupted")
+    process.send_signal(signal.SIGTERM)
+    status, output, _ = end(process)
+    assert (status, output) == (130, "")
+    (project.folder / "go").touch()
+    assert is_finished_by_a_run(project, server)  # its lease is that of a dead process, and free
+
+
 SLOW_PLUGIN = """
 import pathlib, time
 from casebound import hookimpl
@@ -203,8 +241,6 @@ def casebound_runners():
 def test_a_signal_before_there_is_anything_to_end_in_order_ends_at_once(
     project: Inventory, server: HoldingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from casebound.testing.distributions import write_distribution
-
     write_distribution(tmp_path / "plugins", "casebound-slow", SLOW_PLUGIN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "plugins"))
     process = start(project)

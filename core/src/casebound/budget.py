@@ -122,8 +122,9 @@ class Purse:
 
     def reserve_at_once(self, package: Package, request: ModelRequest) -> Reservation | None:
         """Set the worst case of a call aside; None where that waits for calls in flight. Raises as `check`."""
-        self.check(package, request)
         worst = self.taken(request, Usage())
+        self._check_run(worst)
+        self._check_case(package, worst)
         return None if self._waiting or not self._fits(worst) else self._set_aside(request, worst)
 
     async def reserve(self, package: Package, request: ModelRequest) -> Reservation:

@@ -101,8 +101,10 @@ class Engine:
 
     def limiter(self, stage: str, place: int) -> Limiter:
         """Return the limiter of the answerer at `place` of `stage`: one for all who are the same provider."""
-        provider = self.provider(stage, place)
-        return self._limiters.setdefault(id(provider), Limiter(self.bound.settings.limits, self.clock))
+        provider = id(self.provider(stage, place))
+        if provider not in self._limiters:
+            self._limiters[provider] = Limiter(self.bound.settings.limits, self.clock)
+        return self._limiters[provider]
 
     @asynccontextmanager
     async def permit(self, package: Package, request: ModelRequest, place: int) -> AsyncIterator[Permit]:

@@ -186,12 +186,13 @@ def casebound_phases() -> Sequence[Phase]:  # type: ignore[empty-body]  # a spec
 
 @hookspec
 def casebound_runners() -> Sequence[Runner]:  # type: ignore[empty-body]  # a specification
-    """Offer a place where cases are executed.
+    """Offer a place where the cases of a run are executed.
 
-    Called: once, when plugins are listed. This release uses none: a case runs in the process that asks for it.
+    Called: once, when `casebound run` looks for the runner that `[workspace] runner` names, or plugins are listed. `local`
+        is core's own: every case is a task of the process that runs.
     Returns: `Runner`s.
     Collisions: two runners of one name are an error.
-    Errors: `PLUGIN_CLASH`.
+    Errors: `PLUGIN_CLASH`; a runner that raises what its jobs did not is `PLUGIN_BROKEN`, and the run ends in order.
     Example:
         @hookimpl
         def casebound_runners():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -142,9 +143,11 @@ class Run:
                 _check_lease(index, self.options.package_id, owner)
             dispatch = self._dispatch(index, owner)
             engine.gate, engine.tally = self.gate, self.tally
+            gc.freeze()  # what is loaded by now stays loaded: the collector need not look at it again for every case
             try:
                 project.work(self._supervised(dispatch, began))
             finally:
+                gc.unfreeze()
                 engine.gate, engine.tally = Gate(), Tally()
             if isinstance(dispatch.failure, OSError):
                 raise dispatch.failure

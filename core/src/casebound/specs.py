@@ -265,6 +265,7 @@ class Phase:
             it writes goes below `analysis/<name>/`, outside every seal. A run that was killed or failed is repeated,
             and a revised case is given to it again once its new interpretation is finished, so it must cope with what
             earlier runs left there; core writes `phase.json`, for a revision `phase-NNNN.json`, once it has ended well.
+            It is called in a thread, and for several cases at once where a run works on several.
     """
 
     name: str

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
-from casebound.canonical import canonical_bytes
 from casebound.contracts.model_call import ModelRequest, Outcome, Usage
 from casebound.llm.attempts import OUTCOME, REPLY, REQUEST, AttemptLog
 from casebound.progress import begun_revisions
@@ -49,8 +48,7 @@ NOTHING = Usage(input_tokens=0, output_tokens=0)
 
 def worst_input(request: ModelRequest) -> int:
     """Return how many tokens of input a call may take at most."""
-    texts = (request.system.encode(), request.user.encode(), canonical_bytes(request.response_schema))
-    return sum(map(len, texts)) + FRAME_TOKENS
+    return request.readable_bytes + FRAME_TOKENS
 
 
 def worst_tokens(request: ModelRequest) -> int:

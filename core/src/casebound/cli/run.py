@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
@@ -119,16 +119,21 @@ def _watched(run: Run, stopping: Stopping, log: JsonLog | None, *, as_json: bool
         lined = not as_json and not (pictured and output.isatty())
         run.tell = _teller(output if lined else None)
     with ExitStack() as shown:
+
+        def leave() -> NoReturn:
+            shown.close()
+            leave_at_once(output, sys.stderr)
+
         if pictured:
             from casebound.cli.live import live_picture
 
             shown.enter_context(live_picture(run))
         shown.enter_context(redirect_stdout(sys.stderr))  # what a plugin prints is no answer
+        stopping.leave = leave
         try:
             return run.execute(lambda task: stopping.of(run, task))
         except asyncio.CancelledError:
-            shown.close()
-            leave_at_once(output, sys.stderr)
+            leave()
 
 
 def _teller(output: TextIO | None) -> Callable[[Ended], None]:

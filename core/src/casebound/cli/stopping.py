@@ -3,6 +3,8 @@
 Rules:
 - A signal handler only marks and wakes. What the first signal means happens in the event loop, between two steps.
 - Before there is anything to end in order, the first signal ends the command at once.
+- Whoever is ended at once gets a moment to leave nothing behind. A thread that takes longer (a look-up, a phase of a
+  plugin) cannot be ended, so the process ends with it, as if it had been killed: every case can go on after that too.
 - A third signal is the system's: it kills.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType, TracebackType
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _INTERRUPTED = 130
+_A_MOMENT_S = 1.0
 
 
 class Stopping:
@@ -31,10 +35,12 @@ class Stopping:
 
     Attributes:
         say: called with the reason and the number of calls in flight, when nothing new begins.
+        leave: ends the process, where it takes too long to end by itself.
     """
 
     def __init__(self) -> None:
         self.say: Callable[[str, int], None] = _say
+        self.leave: Callable[[], object] = lambda: leave_at_once(sys.stdout, sys.stderr)
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
         self._signals = 0
@@ -75,10 +81,11 @@ class Stopping:
     def _end_at_once(self) -> None:
         if self._task is not None:
             self._task.cancel()
+            self._task.get_loop().call_later(_A_MOMENT_S, self.leave)
 
 
 def leave_at_once(*streams: TextIO) -> NoReturn:
-    """End the process: a look-up that takes its time would keep its thread, and the process with it."""
+    """End the process, whatever its threads do."""
     for stream in streams:
         with suppress(OSError, ValueError):
             stream.flush()

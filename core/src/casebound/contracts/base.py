@@ -63,9 +63,10 @@ class Artifact(Contract):
         return known
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy, whose bytes are its own."""
+        """Return a copy; its bytes, and whatever else is derived, are its own."""
         copy = super().model_copy(update=update, deep=deep)
-        copy.__dict__.pop("_canonical", None)
+        for derived in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[derived]
         return copy
 
     @classmethod

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
+from casebound.canonical import canonical_bytes
 from casebound.contracts.base import Artifact, Contract, Digest, Time
 from casebound.contracts.findings import Finding
 
@@ -49,6 +51,12 @@ class ModelRequest(Artifact):
     response_schema: dict[str, object]
     max_output_tokens: int
     timeout_s: int
+
+    @cached_property
+    def readable_bytes(self) -> int:
+        """How many UTF-8 bytes the model is given to read: system text, user message and schema."""
+        texts = (self.system.encode(), self.user.encode(), canonical_bytes(self.response_schema))
+        return sum(map(len, texts))
 
 
 @dataclass(frozen=True, slots=True)

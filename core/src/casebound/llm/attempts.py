@@ -20,10 +20,16 @@ REQUEST, NATIVE, NATIVE_BODY, REPLY, OUTCOME = "request.json", "native.json", "n
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: its number, and what was decided about it, None while nothing was."""
+    """One attempt.
+
+    Attributes:
+        outcome: what was decided about it, None while nothing was.
+        text: of the reply that was judged, where it was judged just now; else it stands on the disk alone.
+    """
 
     number: int
     outcome: Outcome | None
+    text: str | None = None
 
 
 class AttemptLog:
@@ -81,10 +87,10 @@ class AttemptLog:
         """Return what was read from the native bytes. Raises `IntegrityError`."""
         return self._package.load(self.path(number, REPLY), ModelReply)
 
-    def decided(self, number: int, outcome: Outcome) -> Attempt:
+    def decided(self, number: int, outcome: Outcome, text: str | None = None) -> Attempt:
         """Decide the attempt and return it."""
         self._package.create_artifact(self.path(number, OUTCOME), outcome)
-        return Attempt(number, outcome)
+        return Attempt(number, outcome, text)
 
     def request_digest(self, number: int) -> str:
         """Return the digest of an attempt's request."""

@@ -178,7 +178,11 @@ class Limiter:
     # --- whose turn it is -------------------------------------------------------------------------------------------
 
     def _lane(self, model: str | None, patient: bool) -> Lane:
-        return self._patient.setdefault(model, Lane()) if patient else self._impatient
+        if not patient:
+            return self._impatient
+        if model not in self._patient:
+            self._patient[model] = Lane()
+        return self._patient[model]
 
     def _lanes(self) -> Iterator[Lane]:
         yield self._impatient
@@ -204,15 +208,13 @@ class Limiter:
 
     def _next_lane(self, now: float) -> Lane | None:
         """Return the lane of whoever waits longest and is held by no pause, None where there is nobody."""
-        lanes = [*self._lanes()]
-        for lane in lanes:
+        first: Lane | None = None
+        for lane in self._lanes():
             while lane.queue and lane.queue[0][2].done():  # it does not wait any more
                 lane.queue.popleft()
-        return min(
-            (lane for lane in lanes if lane.queue and not lane.held(now)),
-            key=lambda lane: lane.queue[0][0],
-            default=None,
-        )
+            if lane.queue and not lane.held(now) and (first is None or lane.queue[0][0] < first.queue[0][0]):
+                first = lane
+        return first
 
     def _begin(self, turn: Turn, now: float) -> None:
         turn.begun = now

@@ -15,8 +15,9 @@ from typing import Literal
 from casebound.beside import OnLoop, on_loop, tell_loop
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.clock import Clock, format_time, parse_time
+from casebound.contracts.findings import Finding
 from casebound.contracts.interpretation import Event, Feedback, StagePolicy
-from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply, Outcome
+from casebound.contracts.model_call import ModelRequest, NativeReply, Outcome
 from casebound.errors import CaseboundError, ProviderError
 from casebound.llm.attempts import OUTCOME, Attempt, AttemptLog
 from casebound.llm.course import Course
@@ -82,7 +83,7 @@ async def converse(talk: Conversation) -> dict[str, object] | None:
     while True:
         last = attempts[-1] if attempts else None
         if last and last.outcome and last.outcome.kind == "accepted":
-            return accepted_reply(log, last.number)
+            return accepted_reply(log, last.number) if last.text is None else _parsed(last.text)
         course = talk.course(attempts)
         if _stop_if_due(talk, course):
             return None
@@ -91,7 +92,11 @@ async def converse(talk: Conversation) -> dict[str, object] | None:
 
 def accepted_reply(log: AttemptLog, number: int) -> dict[str, object]:
     """Return the parsed reply of an attempt that was accepted: exactly what the model said."""
-    value: dict[str, object] = parse_json(log.reply(number).text.encode())
+    return _parsed(log.reply(number).text)
+
+
+def _parsed(text: str) -> dict[str, object]:
+    value: dict[str, object] = parse_json(text.encode())
     return value
 
 
@@ -220,15 +225,14 @@ def _judged(talk: Conversation, log: AttemptLog, arrived: _Arrived, provider: Pr
         reply = provider.read(arrived.native)
     except ProviderError as exc:
         tell_loop(permit.failed, exc)
-        outcome = _failed(talk, arrived.request, arrived.native, exc)
-    else:
-        tell_loop(permit.used, reply.usage)
-        outcome = _decide(talk, log.write_reply(arrived.number, reply), reply, arrived)
-    return log.decided(arrived.number, outcome)
-
-
-def _decide(talk: Conversation, reply_digest: str, reply: ModelReply, arrived: _Arrived) -> Outcome:
+        return log.decided(arrived.number, _failed(talk, arrived.request, arrived.native, exc))
+    tell_loop(permit.used, reply.usage)
+    digest = log.write_reply(arrived.number, reply)
     findings = judge(reply, talk.protocol.response_schema(talk.context), talk.rules, talk.context).findings
+    return log.decided(arrived.number, _decision(talk, arrived, digest, findings), reply.text)
+
+
+def _decision(talk: Conversation, arrived: _Arrived, reply_digest: str, findings: tuple[Finding, ...]) -> Outcome:
     return Outcome(
         kind="invalid" if findings else "accepted",
         code=findings[0].code if findings else None,

@@ -172,6 +172,15 @@ class IndexSuite:
             assert claim(index, run="next") == ["p-00001"]
             assert index.counts().leased == 2
 
+    def test_nobody_is_given_what_he_has_already(self, place: IndexPlace) -> None:
+        """A run that was late to renew would else begin a case that it is working on."""
+        owner = new_owner()
+        with place.open(*cases(1)) as index:
+            claim(index, owner)
+            place.clock.advance(LEASE_S)
+            assert claim(index, owner, run="next") == []
+            assert claim(index, run="next") == ["p-00000"]
+
     def test_a_clock_that_was_set_back_lets_no_lease_last_for_ever(self, place: IndexPlace) -> None:
         """Further ahead than any lease lasts is as good as past."""
         with place.open(*cases(1)) as index:

@@ -56,10 +56,6 @@ class Database(ABC):
             SettingsError: `INDEX_NOT_OURS`: what is there was not written as an index.
         """
 
-    @abstractmethod
-    def check(self) -> None:
-        """Go through everything that is stored. Raises `IntegrityError` (`INDEX_BROKEN`) where it is damaged."""
-
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open one transaction for reading. Raises as `writing`."""

@@ -75,13 +75,6 @@ class IndexFile(Database):
                     os.unlink(each)
             create_new_file(self._path, empty_file(self.belongs_to))
 
-    def check(self) -> None:
-        """Let SQLite go through all of its pages."""
-        with self.reading() as connection:
-            found = connection.exec_driver_sql("PRAGMA integrity_check").scalar_one()
-        if found != "ok":
-            raise IntegrityError("INDEX_BROKEN", where=self.place, found="the file is damaged")
-
     def close(self) -> None:
         """Let go of every connection, and of the folder."""
         super().close()

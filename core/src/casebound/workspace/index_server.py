@@ -64,9 +64,6 @@ class IndexServer(Database):
             METADATA.drop_all(connection)
             fill(connection, self.belongs_to)
 
-    def check(self) -> None:
-        """Leave it to the server, which keeps its own files."""
-
 
 def _has_tables(connection: Connection) -> bool:
     return sa.inspect(connection).has_table(META.name)

@@ -58,7 +58,6 @@ def reindex(workspace: Workspace, settings: Settings, clock: Clock, phases: Sequ
 
 def _again(index: Index, workspace: Workspace, phases: Sequence[str]) -> Index:
     try:
-        index.database.check()
         _derive_again(index, workspace, phases)
         index.note_phases(phases)
         reconcile(index, workspace, phases)
