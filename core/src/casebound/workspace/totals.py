@@ -86,7 +86,7 @@ def sum_spent(connection: Connection, *, since: str | None = None, until: str | 
     sums = [_sum(finished), *(_sum(_COLUMNS[name]) for name in numbers)]
     query = sa.select(sa.func.count(), *sums)
     if since is not None and until is not None:
-        query = query.where(_COLUMNS.last_call_at.between(since, until))
+        query = query.where(_COLUMNS.last_call_at >= since, _COLUMNS.last_call_at <= until)
     return Spent(*map(int, connection.execute(query).one()))
 
 
