@@ -17,7 +17,10 @@ _STOPPED = {
 
 
 def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
-    """Return the picture of what `run --format json` prints; `options` find the same settings and cases again."""
+    """Return the picture of what `run --format json` prints; `options` find the same settings and cases again.
+
+    States and times come out of the index, which may be a database of others: they are data.
+    """
     tokens = summary["tokens"]
     used = f"tokens {_number(tokens['input'])} in, {_number(tokens['output'])} out"
     if "money" in summary:
@@ -32,7 +35,7 @@ def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
 
 def _states(summary: Mapping[str, Any]) -> Iterator[Node]:
     for state, number in summary["cases"].items():
-        yield node(Piece(state, _STYLES.get(state, "")), f"  {number}")
+        yield node(data(state, _STYLES.get(state, "")), f"  {number}")
 
 
 def _refused(summary: Mapping[str, Any]) -> Iterator[Node]:
@@ -51,9 +54,9 @@ def _ending(summary: Mapping[str, Any], options: str) -> Iterator[Node]:
         yield node(prose(summary["error"], "red"))
     if left:
         command = f"casebound run {options}".rstrip()
-        when = f", or after {summary['retry_at']}" if summary["retry_at"] else ""
+        when: list[Piece | str] = [", or after ", data(summary["retry_at"])] if summary["retry_at"] else []
         yield node(
-            f"left     {counted(left, 'case')} not done: ", whole(command), f" goes on with those that can{when}"
+            f"left     {counted(left, 'case')} not done: ", whole(command), " goes on with those that can", *when
         )
 
 
