@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from casebound.bench import live
 from casebound.bench.live_folder import LiveFolder
 from casebound.bench.live_status import derive_status
-from casebound.testing.faults import Countdown, run_in_child, watch
+from casebound.testing.faults import Countdown, kill_at_each, run_in_child, watch
 from casebound.testing.live_trial import LiveTrial
 from casebound.testing.scribe import Watched, logged
 
@@ -52,10 +51,12 @@ def test_killed_at_any_point_and_restarted_no_slot_is_called_twice(tmp_path: Pat
     assert len(calls) == len(set(calls)) == 2
     created = {name.removeprefix("before ") for name in points.passed if name.startswith("before ") and "/" in name}
     assert {name for name in wanted if name.startswith("slots/")} == {name for name in created if "slots/" in name}
-    for at, name in enumerate(points.passed):
+
+    def begin(at: int) -> LiveTrial:
         log.unlink(missing_ok=True)
-        trial = copied(prepared, tmp_path / str(at))
-        assert run_in_child(lambda trial=trial, at=at: execute(trial, Countdown(at))) == -signal.SIGKILL, name
+        return copied(prepared, tmp_path / str(at))
+
+    for name, trial in kill_at_each(points.passed, begin, execute):
         before, sent = trial.files(), logged(log)
         unknown = {slot.case_id for slot in status(trial).slots if slot.state == "unknown"}
         for _ in range(2):

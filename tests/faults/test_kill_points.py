@@ -7,14 +7,14 @@ import os
 import shutil
 import signal
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 from casebound.progress import begun_revisions, derive_progress, latest_revision
 from casebound.store import Package
 from casebound.store.layout import Revision
-from casebound.testing.faults import Countdown, calls_in, run_in_child, watch
+from casebound.testing.faults import Countdown, calls_in, kill_at_each, run_in_child, watch
 from casebound.testing.inventory import Inventory
 from casebound.testing.scripted import FixedClock
 from casebound.testing.troubled import CASE, TroubledCase, accepted
@@ -47,17 +47,16 @@ def test_an_undisturbed_run_passes_enough_points(unkilled) -> None:
 @pytest.mark.spec("A-003", "A-076", "A-092", "A-093", "A-094", "A-113l")
 def test_killed_at_any_point_a_fresh_process_ends_in_the_same_bytes(tmp_path: Path, unkilled) -> None:
     points, wanted, calls = unkilled
-    for at, name in enumerate(points):
-        case = TroubledCase.write(tmp_path / str(at))
-        assert advance_in_child(case, Countdown(at)) == -signal.SIGKILL, name
+    begin = partial(written, tmp_path)
+    for name, case in kill_at_each(points, begin, TroubledCase.advance):
         before = case.files()
         case.inventory.clock.advance(36000)
-        assert advance_in_child(case, Countdown()) == 0, name
+        assert run_in_child(lambda case=case: case.advance().state != "interpreted") == 0, name
         assert_resumed(case, before, wanted, calls, kills=1, name=name)
 
 
-def advance_in_child(case: TroubledCase, point: Countdown) -> int:
-    return run_in_child(lambda: 0 if case.advance(point).state == "interpreted" else 1)
+def written(folder: Path, at: int) -> TroubledCase:
+    return TroubledCase.write(folder / str(at))
 
 
 def assert_resumed(
@@ -160,9 +159,7 @@ def test_a_revision_killed_at_any_point_is_gone_on_with_and_the_first_interpreta
     }
     assert created == set(wanted) - set(first)
     assert len(calls) == 6
-    for at, name in enumerate(points.passed):
-        case = copied(finished, tmp_path / str(at))
-        assert run_in_child(lambda case=case, at=at: revise(case, Countdown(at))) == -signal.SIGKILL, name
+    for name, case in kill_at_each(points.passed, lambda at: copied(finished, tmp_path / str(at)), revise):
         before = case.files()
         assert {path: before.get(path) for path in first} == first, name
         case.inventory.clock.advance(36000)

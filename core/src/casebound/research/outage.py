@@ -44,6 +44,8 @@ _SQLITE = {
     23: "the statement is not one that is allowed",
     26: _NO_SQLITE,
 }
+# Extended codes that say more than the first eight bits do: of writing, flushing, and the file that a WAL needs beside.
+_SQLITE_WRITING = dict.fromkeys((778, 1034, 4874), "the file cannot be written; perhaps the disk is full")
 _SQLSTATE = {
     "28": _LOGIN,
     "3D": _NO_DATABASE,
@@ -98,7 +100,7 @@ def _driver_reason(error: BaseException | None) -> str:
         return _MYSQL.get(arguments[0], _REFUSED)
     number = getattr(error, "sqlite_errorcode", None)
     if isinstance(number, int):
-        return _SQLITE.get(number & 0xFF, _REFUSED)
+        return _SQLITE_WRITING.get(number) or _SQLITE.get(number & 0xFF, _REFUSED)
     state = getattr(error, "sqlstate", None)
     if isinstance(state, str):
         return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], _REFUSED)

@@ -9,23 +9,32 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Connection
 
 from casebound.contracts.model_call import ModelRequest, NativeReply
 from casebound.store import package as package_module
 from casebound.store import write as write_module
 from casebound.store.folders import Folders
 from casebound.testing.inventory_model import InventoryModel, Search, message_of
+from casebound.workspace import index_file
+from casebound.workspace.connection import Database
+from casebound.workspace.index import Index
 
 Point = Callable[[str], None]
+S = TypeVar("S")
 
 
 def run_in_child(work: Callable[[], object]) -> int:
@@ -58,24 +67,63 @@ def wait_for(child: int) -> int:
 
 @contextmanager
 def watch(point: Point) -> Iterator[None]:
-    """Call `point` with the name of each place that a run passes where files are made."""
+    """Call `point` with the name of each place that a run passes where files are made.
+
+    A file passes `before PATH`, `nameless PATH` (its last byte is flushed, its name is not there) and `behind PATH`.
+    A transaction of the index passes `uncommitted index NAME` and `behind index NAME`, by the function that makes it.
+    """
     create_file, link = vars(package_module)["create_file"], write_module._link
+    create_index, writing = vars(index_file)["create_new_file"], Database.writing
+    growing = threading.local()
 
     def watched_create(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
         point(f"before {path}")
+        growing.path = path
         new: bool = create_file(folders, path, data, tmp=tmp)
         point(f"behind {path}")
         return new
 
     def watched_link(temporary: str, below: int, name: str, folder: int) -> bool:
-        point(f"before the name {name}")
+        point(f"nameless {growing.path}")
         return link(temporary, below, name, folder)
 
+    def watched_index(path: Path, data: bytes) -> None:
+        point("before index file")
+        create_index(path, data)
+        point("behind index file")
+
+    @contextmanager
+    def watched_writing(database: Database) -> Iterator[Connection]:
+        name = _index_call(sys._getframe(2))  # behind this generator and the context manager that it became
+        with writing(database) as connection:
+            yield connection
+            point(f"uncommitted index {name}")
+        point(f"behind index {name}")
+
     vars(package_module)["create_file"], write_module._link = watched_create, watched_link
+    vars(index_file)["create_new_file"], Database.writing = watched_index, watched_writing  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
         vars(package_module)["create_file"], write_module._link = create_file, link
+        vars(index_file)["create_new_file"], Database.writing = create_index, writing  # type: ignore[method-assign]
+
+
+def _index_call(frame: FrameType | None) -> str:
+    """Return the name of the outermost function of the index that is at work in `frame`, or of the frame's own."""
+    name = "" if frame is None else frame.f_code.co_name
+    while frame is not None and frame.f_globals["__name__"] == Index.__module__:
+        name, frame = frame.f_code.co_name, frame.f_back
+    return name
+
+
+_CASE = re.compile(r"\bcases/[^/]+/(?:analysis/interpretations/[0-9]{4}/)?")
+_NUMBER = re.compile(r"(?<=[-/])[0-9]{4}(?=[./])")
+
+
+def kind_of(name: str) -> str:
+    """Return the name of a point without case, number and digest: what all points of its kind share."""
+    return re.sub(r"sha256-[0-9a-f]{64}", "DIGEST", _NUMBER.sub("N", _CASE.sub("", name)))
 
 
 @dataclass(slots=True)
@@ -95,6 +143,26 @@ class Countdown:
         self.passed.append(name)
         if self.at is not None and len(self.passed) == self.at + 1:
             self.end()
+
+
+def kill_at_each(
+    points: Sequence[str], begin: Callable[[int], S], work: Callable[[S, Countdown], object]
+) -> Iterator[tuple[str, S]]:
+    """Kill work once at each point that an undisturbed run passes; yield the point's name, and what the kill left.
+
+    Args:
+        points: the names, in order.
+        begin: makes what is worked on anew; it is called with the number of the point.
+        work: works on it, and passes every point. It runs in a process of its own, which ends itself with SIGKILL.
+
+    Raises:
+        AssertionError: the process ended otherwise.
+    """
+    for at, name in enumerate(points):
+        subject = begin(at)
+        status = run_in_child(lambda: work(subject, Countdown(at)))  # noqa: B023  # it has ended before the next round
+        assert status == -signal.SIGKILL, f"{name}: ended with {status}"
+        yield name, subject
 
 
 class LoggingModel(InventoryModel):

@@ -27,7 +27,12 @@ USAGE = Usage(input_tokens=100, output_tokens=10)
 
 def message_of(request: ModelRequest) -> dict[str, Any]:
     """Return the user message of a request, parsed."""
-    message: dict[str, Any] = json.loads(request.user)
+    return message_of_text(request.user)
+
+
+def message_of_text(user: str) -> dict[str, Any]:
+    """Return a user message, parsed."""
+    message: dict[str, Any] = json.loads(user)
     return message
 
 

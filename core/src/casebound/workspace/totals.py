@@ -84,7 +84,7 @@ def sum_cases(connection: Connection, *, since: str | None = None, until: str | 
     sums = [_sum(finished), *(_sum(_C[name]) for name in numbers)]
     query = sa.select(sa.func.count(), *sums)
     if since is not None and until is not None:
-        query = query.where(_C.last_call_at.between(since, until))
+        query = query.where(_C.last_call_at >= since, _C.last_call_at <= until)
     return Sums(*map(int, connection.execute(query).one()))
 
 
