@@ -1,4 +1,4 @@
-"""Workspaces with many cases, and `casebound run` on them as processes of its own, for the benches of rate and memory."""
+"""Workspaces with many cases, and `casebound run` on them in processes of its own: for rate and memory."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def workspace(cases: int, *, url: str | None = None, in_flight: int = 64) -> Ite
 
 
 def run(folder: Path, commands: Sequence[Sequence[str]]) -> Ran:
-    """Run commands of casebound at once, each in a process of its own, and wait for all. Ends the bench if one fails."""
+    """Run commands of casebound at once, each in its own process, and wait for all; one that fails ends the bench."""
     given = ["--project-config", str(folder / "casebound.toml"), "--format", "json"]
     began = time.perf_counter()
     processes = [

@@ -55,7 +55,7 @@ async def sdk(url: str, calls: int, in_flight: int, bodies: list[dict[str, objec
 def main(side: str, url: str, calls: int, in_flight: int) -> None:
     """Measure one side and print."""
     logging.disable(logging.CRITICAL)
-    with urlopen(f"{url}/bodies") as response:  # noqa: S310  # loopback
+    with urlopen(f"{url}/bodies") as response:  # loopback
         bodies = [json.loads(body) for stage, body in json.load(response).items() if stage != "other"]
     if side == "inspect":
         cpu = inspect(url, calls, in_flight, [body["messages"][-1]["content"] for body in bodies])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import pytest
-from casebound.beside import OnLoop, beside, on_loop, tell_loop
+from casebound.beside import MOST_STEPS, OnLoop, Threads, in_other_thread, on_loop, tell_loop
 
 HERE = threading.current_thread
 
@@ -25,7 +26,7 @@ def test_steps_are_taken_in_other_threads_and_wishes_granted_on_the_loop() -> No
         return [mine is main, wished is main, again is main]
 
     main = HERE()
-    assert asyncio.run(beside(work())) == [False, True, True]
+    assert asyncio.run(Threads().do(work())) == [False, True, True]
 
 
 def test_driven_by_a_loop_the_same_coroutine_stays_on_it() -> None:
@@ -42,9 +43,9 @@ def test_beside_within_beside_is_one() -> None:
         return await on_loop(thread)
 
     async def outer() -> threading.Thread:
-        return await beside(inner())
+        return await Threads().do(inner())
 
-    assert asyncio.run(beside(outer())) is HERE()
+    assert asyncio.run(Threads().do(outer())) is HERE()
 
 
 def test_what_is_told_arrives_on_the_loop_in_order_and_before_the_next_wish() -> None:
@@ -57,7 +58,7 @@ def test_what_is_told_arrives_on_the_loop_in_order_and_before_the_next_wish() ->
         return list(told)
 
     main = HERE()
-    assert asyncio.run(beside(work())) == [(0, True), (1, True), (2, True)]
+    assert asyncio.run(Threads().do(work())) == [(0, True), (1, True), (2, True)]
 
 
 def test_an_error_of_a_wish_is_raised_where_it_was_wished_and_may_be_met_there() -> None:
@@ -74,9 +75,9 @@ def test_an_error_of_a_wish_is_raised_where_it_was_wished_and_may_be_met_there()
     async def lets_go() -> None:
         await on_loop(fail)
 
-    assert asyncio.run(beside(meets())) == "met gone"
+    assert asyncio.run(Threads().do(meets())) == "met gone"
     with pytest.raises(LookupError, match="gone"):
-        asyncio.run(beside(lets_go()))
+        asyncio.run(Threads().do(lets_go()))
 
 
 def test_a_manager_is_entered_and_left_on_the_loop_and_hears_of_errors() -> None:
@@ -98,7 +99,7 @@ def test_a_manager_is_entered_and_left_on_the_loop_and_hears_of_errors() -> None
             raise ValueError
         return HERE()
 
-    assert asyncio.run(beside(work())) is not HERE()
+    assert asyncio.run(Threads().do(work())) is not HERE()
     assert passed == [HERE(), "value", "error", HERE()]
 
 
@@ -124,7 +125,7 @@ def test_who_is_cancelled_waits_for_the_step_and_the_work_cleans_up_in_it(during
             cleaned.append(HERE() is not main)
 
     async def scene() -> None:
-        task = asyncio.ensure_future(beside(work()))
+        task = asyncio.ensure_future(Threads().do(work()))
         await asyncio.to_thread(begun.wait)
         for _ in range(3):  # impatience changes nothing
             task.cancel()
@@ -148,7 +149,7 @@ def test_a_step_that_raises_ends_the_work_even_while_it_is_cancelled() -> None:
         raise LookupError
 
     async def scene() -> None:
-        task = asyncio.ensure_future(beside(work()))
+        task = asyncio.ensure_future(Threads().do(work()))
         await asyncio.to_thread(begun.wait)
         task.cancel()
         await asyncio.sleep(0)
@@ -174,6 +175,24 @@ def test_while_one_works_the_loop_serves_others() -> None:
         return True
 
     async def both() -> list[bool]:
-        return await asyncio.gather(beside(one()), beside(other()))
+        threads = Threads()
+        return list(await asyncio.gather(threads.do(one()), threads.do(other())))
 
     assert asyncio.run(both()) == [True, True]
+
+
+def test_what_may_wait_for_long_holds_up_no_step() -> None:
+    """More of them wait than there are threads for steps, until a step lets them go on."""
+    many, go_on, threads = 2 * MOST_STEPS, threading.Barrier(2 * MOST_STEPS + 1), Threads()
+
+    async def waits() -> int:
+        return await in_other_thread(lambda: go_on.wait(20))
+
+    async def lets_go() -> int:
+        return go_on.wait(20)
+
+    async def scene() -> list[int]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(many))
+        return await asyncio.gather(*(threads.do(waits()) for _ in range(many)), threads.do(lets_go()))
+
+    assert sorted(asyncio.run(scene())) == list(range(many + 1))

@@ -12,6 +12,7 @@ from casebound.contracts.model_call import Usage
 from casebound.errors import ProviderError, SettingsError
 from casebound.prices import Prices, money_of, money_text
 from casebound.settings_model import Budget, Price
+from casebound.specs import CORE_STAGES
 from casebound.spending import FRAME_TOKENS, REFUSALS, Spent, conversations_of_case, spent_on, worst_tokens
 from casebound.testing.inventory import settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
@@ -137,7 +138,7 @@ def test_a_call_is_paid_before_it_is_made_and_never_comes_back(tmp_path):
     with pytest.raises(SettingsError) as caught:
         purse.reserve_at_once(PACKAGE, REQUEST)
     assert refused(caught) == ("BUDGET_REACHED", "budget.run_calls")
-    assert "2 calls in this run" in str(caught.value)
+    assert (caught.value.found, caught.value.expected) == ("2 calls in this run", "at most 2")
 
 
 def test_a_call_that_is_not_made_gives_everything_back(tmp_path):
@@ -254,6 +255,7 @@ def test_a_refusal_says_what_is_spent_and_what_the_next_call_may_take(inventory)
     assert (result.code, result.state, model.calls) == ("BUDGET_REACHED", "researched", [])
     assert "budget.case_tokens" in result.error
     assert "0 tokens for this case, in 1 interpretation, and the next call may take" in result.error
+    assert "expected: at most 5\n" in result.error
 
 
 # --- money ----------------------------------------------------------------------------------------------------------
@@ -282,10 +284,17 @@ def test_a_cap_on_money_without_a_price_refuses_to_start_and_asks_nobody(invento
 
 
 def test_a_fallback_needs_a_price_too_and_may_have_its_own(inventory):
-    spare = 'fallback = ["spare"]\n[llm.profile.spare]\nprovider = "second"\nmodel = "spare"\n'
-    text = settings_text(llm=f"{spare}{PRICE}", more="[budget]\nrun_money = 1.5\n")
-    inventory.configure(text.replace('"second"', '"scripted"'))
-    assert inventory.resolve(InventoryModel()).state == "interpreted"  # the price of [llm] holds for its provider
+    price = "price = {input = 1, output = 1}\n"
+    stages = "".join(f"[llm.stage.{stage}]\n{price}" for stage in CORE_STAGES)
+    llm = f'fallback = ["spare"]\n{stages}[llm.profile.spare]\nmodel = "spare"\n'
+    more = "[budget]\nrun_money = 1.5\n"
+    inventory.configure(settings_text(llm=llm, more=more))
+    with pytest.raises(SettingsError, match="scripted spare, who may answer stage plan") as caught:
+        inventory.project(RaisingProvider()).resolve([inventory.report])
+    assert refused(caught)[0] == "SETTINGS_PRICE"
+    for priced in (llm + price, llm + PRICE):  # its own, or that of [llm], whose provider it is
+        inventory.configure(settings_text(llm=priced, more=more))
+        inventory.project(RaisingProvider()).check_run(None)
 
 
 def test_a_stage_with_a_price_of_its_own_pays_that(inventory):

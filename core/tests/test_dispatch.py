@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import closing
 
 import pytest
 from casebound.errors import ProviderError
@@ -14,6 +15,7 @@ from casebound.testing.inventory import settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel, message_of
 from casebound.testing.runs import HeldModel, execute, rows_of, until
 from casebound.testing.scripted import RaisingProvider
+from casebound.workspace.index import Index
 
 LASTING = ProviderError("LLM_AUTH", retryable=False, found="a test")
 
@@ -147,6 +149,7 @@ def test_a_case_that_is_refused_ends_no_other_and_is_told(inventory):
     [refused] = summary.refused
     assert (refused["package"], refused["code"], summary.refused_total) == ("INC-1", "BINDING_CHANGED", 1)
     assert "it asked scripted test-model" in refused["error"]
+    assert "casebound revise INC-1" in refused["error"]
     assert [one.row.package_id for one in ended if one.refused] == ["INC-1"]
     assert rows_of(inventory)["INC-1"].stopped == "BINDING_CHANGED"
     assert summary.exit_status == 1
@@ -188,3 +191,20 @@ def test_a_case_that_another_process_holds_is_passed_over_and_not_refused(invent
     assert rows_of(inventory)["INC-1"].finished
     summary = execute(inventory, InventoryModel())
     assert summary.exit_status == 0
+
+
+def test_a_lease_is_renewed_as_long_as_its_case_is_under_way(inventory):
+    inventory.admit(1)
+    model = HeldModel()
+
+    async def watch(run):
+        await until(lambda: model.in_flight == 1)
+        with closing(Index.open(run.project.workspace, run.project.settings, inventory.clock)) as index:
+            for _ in range(5):
+                before = index.get("INC-0").lease_until
+                inventory.clock.advance(20)  # a third of a lease
+                await until(lambda before=before: index.get("INC-0").lease_until > before)
+        model.go.set()
+
+    assert execute(inventory, model, watch).exit_status == 0
+    assert rows_of(inventory)["INC-0"].lease_owner is None

@@ -200,7 +200,9 @@ def test_a_run_that_is_cancelled_ends_at_once_and_keeps_no_lease(inventory):
     with pytest.raises(asyncio.CancelledError):
         run.execute(began)
     project.close()
-    assert all(row.lease_owner is None for row in rows_of(inventory).values())
+    rows = rows_of(inventory)
+    assert all(row.lease_owner is None for row in rows.values())
+    assert [rows[name].state for name in names] == [derive_progress(inventory.package(name)).state for name in names]
     model = InventoryModel()
     assert execute(inventory, model).exit_status == 0
     assert [derive_progress(inventory.package(name)).state for name in names] == ["interpreted"] * 4

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from casebound.errors import ProviderError
 from casebound.runs import Run, RunOptions
@@ -139,4 +137,4 @@ def test_a_database_that_is_away_is_no_error_of_the_forecast(inventory):
     before = files(inventory)
     assert dict(foretell(inventory).next) == {"none": 1}
     assert files(inventory) == before
-    assert replace(foretell(inventory)).money == 0
+    assert foretell(inventory).money == 0

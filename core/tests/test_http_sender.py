@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import threading
 
 import pytest
 from casebound.errors import ProviderError, SettingsError
@@ -182,3 +183,26 @@ def test_a_key_that_stands_in_a_header_is_masked_in_the_error_that_shows_it(loop
     loopback.answer(Response(headers={"content-encoding": f"br {CANARY}"}))
     with pytest.raises(ProviderError, match=r"br \[key\]"):
         send(loopback, api_key_env="KEY")
+
+
+def test_no_call_waits_for_the_connection_of_another(loopback):
+    """As many calls as settings permit are in flight; one that waited here would lose its own time."""
+    many, go = 150, threading.Event()
+
+    def hold(request):
+        go.wait(30)
+        return SUCCESS
+
+    async def all_at_once():
+        sender = sender_for(loopback)
+        try:
+            calls = [asyncio.ensure_future(post(sender)) for _ in range(many)]
+            arrived = await asyncio.to_thread(loopback.wait_for_requests, many)
+            go.set()
+            await asyncio.gather(*calls)
+        finally:
+            await sender.aclose()
+        return arrived
+
+    loopback.answer(hold)
+    assert asyncio.run(all_at_once())

@@ -149,7 +149,7 @@ def test_an_index_that_fails_is_told_once_and_costs_no_result(
     assert (result.state, result.code) == ("interpreted", None)
     assert [note.partition(":")[0] for note in project.notes] == ["INDEX_BROKEN"]
     assert "casebound reindex" in project.notes[0]
-    assert project.reindex().states == {"interpreted": 1}
+    assert project.reindex() == {"interpreted": 1}
 
 
 # --- casebound reindex ----------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import pytest
 from casebound.errors import ProviderError
 from casebound.gate import INTERRUPTED
 from casebound.progress import derive_progress
-from casebound.runs import Run, RunOptions
 from casebound.testing.inventory import settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
+from casebound.testing.runs import execute, until
 from casebound.testing.scripted import RaisingProvider
 
 HOLD = 'unknown_calls = "hold"\n'
@@ -24,26 +24,6 @@ def inventory(tmp_path):
         inventory.report.write_text(text.replace("INC-7", f"INC-{number}"), encoding="utf-8")
         inventory.resolve(RaisingProvider(), stop_after="construction")
     return inventory
-
-
-def execute(inventory, model, *beside, **options):
-    """Run, with the functions `beside` on its loop."""
-    project = inventory.project(model)
-    tasks = []
-    try:
-        run = Run(project, RunOptions(**options))
-        summary = run.execute(lambda _: tasks.extend(asyncio.ensure_future(one(run)) for one in beside))
-        for task in tasks:
-            task.result()
-        return summary
-    finally:
-        project.close()
-
-
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 def requests_on_disk(inventory):

@@ -97,8 +97,8 @@ def test_exports_files_and_folders_are_imported_at_once(project: Inventory, plug
     assert answer == {"imported": 6, "known": 0, "passed_over": 1, "refused_total": 1}
     assert (refused["report"], refused["code"]) == ("more/lines.jsonl, line 2", "REPORT_SYNTAX")
     assert done.stderr.splitlines() == [
-        "1 pull requests were passed over: they report nothing",
-        "1 issues have comments that the export does not hold;"
+        "1 pull request passed over: no report",
+        "1 issue with comments that the export does not hold;"
         " `gh issue list --json number,title,body,comments,url` exports them",
     ]
     ids = workspace(project).package_ids()

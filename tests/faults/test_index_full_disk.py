@@ -68,9 +68,9 @@ def test_what_cannot_be_written_for_lack_of_room_is_told_and_written_later(small
         assert refused(caught) == ("INDEX_UNAVAILABLE", 3)
         assert caught.value.found == "the disk is full"
         ballast.unlink()
-        assert index.counts().states == {"admitted": 1000}
+        assert index.states() == {"admitted": 1000}
         index.release_all(owner, done)
-        assert index.counts().states == {"built": 1000}
+        assert index.states() == {"built": 1000}
 
 
 def test_a_case_is_finished_although_its_row_finds_no_room(small_disk: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from casebound.beside import in_other_thread
 from casebound.canonical import digest_of
 from casebound.contracts.assessment import Assessment
 from casebound.contracts.base import Artifact
@@ -74,7 +75,7 @@ class Analysis:
 
     async def run(self) -> None:
         """Go on until the interpretation is sealed, or the case waits."""
-        frozen = self._freeze()
+        frozen = await self._freeze()
         if frozen is None:
             return
         input_, resolution = frozen
@@ -85,14 +86,14 @@ class Analysis:
 
     # --- freezing ---------------------------------------------------------------------------------------------------
 
-    def _freeze(self) -> tuple[InterpretationInput, ResolutionInput | None] | None:
+    async def _freeze(self) -> tuple[InterpretationInput, ResolutionInput | None] | None:
         """Return the frozen inputs, freezing them first where the case is fresh; None where the database is away."""
         package, revision, bound = self._package, self._revision, self._engine.bound
         input_ = package.load_if(revision.input, InterpretationInput)
         resolution = package.load_if(revision.resolution_input, ResolutionInput)
         if resolution is None and input_ is None:
             try:
-                resolution = fresh_resolution(self._engine, self._case, self._facts)
+                resolution = await in_other_thread(lambda: fresh_resolution(self._engine, self._case, self._facts))
             except ResearchError as exc:
                 self._engine.block(package, "research", exc)
                 return None
@@ -130,7 +131,7 @@ class Analysis:
         if plan is None:
             return None
         facts = replace(facts, plan=plan)
-        looked_up = self._look_up(facts)
+        looked_up = await self._look_up(facts)
         if looked_up is None:
             return None
         facts = replace(facts, captures=looked_up[0], candidates=looked_up[1])
@@ -141,7 +142,7 @@ class Analysis:
         step = _Step("plan", self._revision.plan, Plan, lambda reply: derive_plan(facts, reply))
         return await self._accepted(step, input_, facts)
 
-    def _look_up(self, facts: StageFacts) -> tuple[tuple[Capture, ...], Candidates] | None:
+    async def _look_up(self, facts: StageFacts) -> tuple[tuple[Capture, ...], Candidates] | None:
         package, revision = self._package, self._revision
         assert facts.plan is not None  # noqa: S101  # planned in the step before
         candidates = package.load_if(revision.candidates, Candidates)
@@ -149,7 +150,7 @@ class Analysis:
             return load_captures(package, revision, candidates), candidates
         self._engine.on_step(package, "look-up")
         try:
-            captures = self._query(facts)
+            captures = await in_other_thread(lambda: self._query(facts))
         except ResearchError as exc:
             self._engine.block(package, "look-up", exc)
             return None

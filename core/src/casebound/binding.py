@@ -25,7 +25,8 @@ from casebound.guard import plugin_guard
 from casebound.host import Host
 from casebound.offers import fold_heading
 from casebound.protocol_choice import choose_protocol
-from casebound.settings import Llm, LlmChoice, LlmProfile, Price, Settings, settings_error
+from casebound.settings import Llm, LlmChoice, LlmProfile, Price, Settings
+from casebound.settings_errors import settings_error
 from casebound.specs import (
     CORE_ROLES,
     CORE_STAGES,

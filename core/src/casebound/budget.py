@@ -25,6 +25,7 @@ from casebound.progress import begun_revisions
 from casebound.settings_model import Budget
 from casebound.spending import NOTHING, Conversations, Spent, calls_of, conversations_of_case, spent_by, spent_on
 from casebound.store.package import Package
+from casebound.words import counted
 
 
 class Reservation:
@@ -187,7 +188,7 @@ class Purse:
         """Refuse what would not fit even if every call in flight took nothing but itself."""
         least = self._spent + Spent(self._aside.calls)
         if kind := self._run.passed_by(least + worst):
-            raise _reached(f"run_{kind}", "in this run", least, worst)
+            raise self._run.reached(f"run_{kind}", "in this run", least, worst)
 
     def _check_case(self, package: Package, worst: Spent) -> None:
         caps = self._case
@@ -200,8 +201,8 @@ class Purse:
         )
         if kind := caps.passed_by(spent + worst):
             revisions = len(begun_revisions(package))
-            among = f", in {_counted(revisions, 'interpretation')}" if revisions else ""
-            raise _reached(f"case_{kind}", f"for this {self._payer}{among}", spent, worst)
+            among = f", in {counted(revisions, 'interpretation')}" if revisions else ""
+            raise caps.reached(f"case_{kind}", f"for this {self._payer}{among}", spent, worst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,17 +225,15 @@ class _Caps:
             return "tokens"
         return "money" if self.money and spent.money > self.money else None
 
-
-def _reached(key: str, whose: str, spent: Spent, worst: Spent) -> SettingsError:
-    kind = key.partition("_")[2]
-    if kind == "calls":
-        found = f"{_counted(spent.calls, 'call')} {whose}"
-    elif kind == "tokens":
-        found = f"{_counted(spent.tokens, 'token')} {whose}, and the next call may take {worst.tokens}"
-    else:
-        found = f"{money_text(spent.money)} of money {whose}, and the next call may take {money_text(worst.money)}"
-    return SettingsError("BUDGET_REACHED", pointer=f"budget.{key}", found=found)
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    def reached(self, key: str, whose: str, spent: Spent, worst: Spent) -> SettingsError:
+        """Return the refusal of a call that takes at most `worst`, after `spent`, under the cap at `key`."""
+        if key.endswith("calls"):
+            found, most = f"{counted(spent.calls, 'call')} {whose}", f"{self.calls}"
+        elif key.endswith("tokens"):
+            found = f"{counted(spent.tokens, 'token')} {whose}, and the next call may take {worst.tokens}"
+            most = f"{self.tokens}"
+        else:
+            next_call = money_text(worst.money)
+            found = f"{money_text(spent.money)} of money {whose}, and the next call may take {next_call}"
+            most = money_text(self.money)
+        return SettingsError("BUDGET_REACHED", pointer=f"budget.{key}", found=found, expected=f"at most {most}")

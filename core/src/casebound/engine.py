@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from casebound.beside import Threads
 from casebound.binding import AnswererModel, Bound, build_provider
 from casebound.budget import Purse, Reservation
 from casebound.clock import Clock, format_time
@@ -39,6 +40,7 @@ class Engine:
         allow: called with each request before it is frozen; raises where it may not be asked at all.
         gate: of the run; every request goes through it.
         tally: counts every request that is sent.
+        threads: in which the steps of all cases are done.
     """
 
     bound: Bound
@@ -49,6 +51,7 @@ class Engine:
     allow: Callable[[ModelRequest], None] = lambda request: None
     gate: Gate = field(default_factory=Gate)
     tally: Tally = field(default_factory=Tally)
+    threads: Threads = field(default_factory=Threads)
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
@@ -178,7 +181,8 @@ class Engine:
         )
 
     async def aclose(self) -> None:
-        """Let go of the database and of every provider's connections."""
+        """Let go of the database, of every provider's connections, and of the threads."""
+        self.threads.close()
         if self._source is not None:
             self._source.close()
             self._source = None

@@ -465,7 +465,7 @@ register_codes(
             SettingsError,
             1,
             ("OUTPUT_WRITE", "the answer cannot be written to standard output", "make room, and repeat the command"),
-            ("BUDGET_REACHED", "a budget or dispatch limit is reached", "raise it and repeat the command"),
+            ("BUDGET_REACHED", "a budget is reached", "raise it and repeat the command"),
             (
                 "BINDING_CHANGED",
                 "the settings differ from what the unfinished case froze",

@@ -188,8 +188,8 @@ def casebound_phases() -> Sequence[Phase]:  # type: ignore[empty-body]  # a spec
 def casebound_runners() -> Sequence[Runner]:  # type: ignore[empty-body]  # a specification
     """Offer a place where the cases of a run are executed.
 
-    Called: once, when `casebound run` looks for the runner that `[workspace] runner` names, or plugins are listed. `local`
-        is core's own: every case is a task of the process that runs.
+    Called: once, when `casebound run` looks for the runner that `[workspace] runner` names, or plugins are listed.
+        `local` is core's own: every case is a task of the process that runs.
     Returns: `Runner`s.
     Collisions: two runners of one name are an error.
     Errors: `PLUGIN_CLASH`; a runner that raises what its jobs did not is `PLUGIN_BROKEN`, and the run ends in order.

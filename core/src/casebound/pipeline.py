@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from casebound.analysis import Analysis
-from casebound.beside import beside
+from casebound.beside import in_other_thread
 from casebound.canonical import digest_of
 from casebound.contracts.capture import EntityCapture, Facts
 from casebound.contracts.case import Admission, Build, Case
@@ -46,7 +47,7 @@ class Pipeline:
         Raises:
             CaseboundError: what neither waits nor is the case's own fault (settings, budget, a broken package).
         """
-        return await beside(self._advance(package, stop_after))
+        return await self.engine.threads.do(self._advance(package, stop_after))
 
     async def _advance(self, package: Package, stop_after: str | None) -> Progress:
         before = derive_progress(package)
@@ -56,7 +57,7 @@ class Pipeline:
             await self._steps(package, stop_after)
         progress = derive_progress(package)
         if progress.state == "interpreted":
-            self._phases(package, stop_after)
+            await self._phases(package, stop_after)
         return progress
 
     async def _steps(self, package: Package, stop_after: str | None) -> None:
@@ -65,7 +66,7 @@ class Pipeline:
         case = self._construct(package)
         if stop_after == "construction":
             return
-        facts = self._research(package, case)
+        facts = await self._research(package, case)
         if facts is None or stop_after == "research":
             return
         await Analysis(self.engine, package, case, facts).run()
@@ -88,14 +89,14 @@ class Pipeline:
             package.create_artifact(layout.CASE, case)
         return case
 
-    def _research(self, package: Package, case: Case) -> Facts | None:
+    async def _research(self, package: Package, case: Case) -> Facts | None:
         facts = package.load_if(layout.FACTS, Facts)
         if facts is not None:
             return facts
         self.engine.on_step(package, "research")
         try:
             kept = kept_captures(package, layout.ENTITY_CAPTURES, EntityCapture)
-            fetched, captures = self._fetch(case, kept)
+            fetched, captures = await in_other_thread(lambda: self._fetch(case, kept))
         except ResearchError as exc:
             self.engine.block(package, "research", exc)
             return None
@@ -130,7 +131,7 @@ class Pipeline:
     def _refuse_other_facts(self, differences: Sequence[str]) -> None:
         self.engine.refuse_change(differences, hint="put them back, or resolve the report with --package-id")
 
-    def _phases(self, package: Package, stop_after: str | None) -> None:
+    async def _phases(self, package: Package, stop_after: str | None) -> None:
         """Run what plugins put behind the newest interpretation, each to its end once, as `stop_after` allows."""
         if stop_after in CORE_PHASES:
             return
@@ -140,7 +141,7 @@ class Pipeline:
             if not package.exists(done):
                 self.engine.on_step(package, name)
                 run: Callable[[Path], object] = host.load_named("phases", name, phase.run)
-                guarded(run, object, f"phase {name}")(package.root)
+                await in_other_thread(partial(guarded(run, object, f"phase {name}"), package.root))
                 mark = PhaseMark(phase=name, offered_by=offered(host, "phases", name))
                 package.create_artifact(done, mark)
             if stop_after == name:

@@ -5,6 +5,7 @@ A case has one interpretation, or several: each `revise` begins a further one, a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -78,6 +79,14 @@ def derive_progress(package: Package) -> Progress:
         return Progress(reached)
     retry_at = parse_time(event.retry_at) if event.retry_at else None
     return Progress(event.kind, event.code, retry_at, event)
+
+
+def is_finished(package: Package, progress: Progress, phases: Iterable[str]) -> bool:
+    """Tell whether nothing is left to do for a case that has come so far, the `phases` of plugins included."""
+    if progress.state != "interpreted":
+        return False
+    revision = latest_revision(package)
+    return all(package.exists(layout.phase_mark(name, revision)) for name in phases)
 
 
 def _reached(package: Package, revision: Revision) -> State:

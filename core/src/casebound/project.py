@@ -40,7 +40,6 @@ from casebound.workspace.row import derive_row
 if TYPE_CHECKING:
     from casebound.render.chain import Chain
     from casebound.workspace.importing import Import, ImportSummary
-    from casebound.workspace.index import Counts
     from casebound.workspace.runner import RunJobs
 
 T = TypeVar("T")
@@ -215,8 +214,8 @@ class Project:
                 self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
             return self._advance(package, None, stop_after)
 
-    def reindex(self) -> Counts:
-        """Make the index of the workspace again from its packages, and count what it holds.
+    def reindex(self) -> dict[str, int]:
+        """Make the index of the workspace again from its packages, and return how many cases are in each state.
 
         Raises:
             UnavailableError: `INDEX_UNAVAILABLE`; also where a broken file is to be replaced that somebody has open.
@@ -226,7 +225,7 @@ class Project:
 
         self.workspace.prepare()
         with closing(reindex(self.workspace, self.settings, self.clock, tuple(self.host.phases))) as index:
-            return index.counts()
+            return index.states()
 
     def show(self, case: str) -> dict[str, Any]:
         """Return a case with who answered, plan, candidates, assessment and interpretation. Raises `CASE_UNKNOWN`."""

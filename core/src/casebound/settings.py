@@ -12,9 +12,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import tomli
 from pydantic import BaseModel, ValidationError
@@ -22,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from casebound.errors import SettingsError
 from casebound.processes import run_bounded
 from casebound.secret import Secret, holds_password, is_plain_name, is_secret_name, redact
+from casebound.settings_errors import dotted, settings_error
 from casebound.settings_model import (
     Budget,
     Database,
@@ -70,7 +70,6 @@ __all__ = [
     "read_llm_table",
     "read_secret",
     "redact_environment",
-    "settings_error",
 ]
 
 FILE_NAME = "casebound.toml"
@@ -78,13 +77,6 @@ MAX_FILE_BYTES = 1_048_576
 COMMAND_TIMEOUT_S = 30
 MAX_SECRET_BYTES = 65_536
 DATABASE_URLS = (("database", "url"), ("workspace", "index_url"))
-_KINDS = {
-    "a valid tuple": "an array",
-    "a valid list": "an array",
-    "a valid dictionary or instance of": "a table for",
-    "a valid dictionary": "a table",
-    "a valid string": "a string",
-}
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
@@ -195,91 +187,6 @@ def _lift(table: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     return {"provider_tables": tables, **{key: value for key, value in table.items() if key not in tables}}
 
 
-# --- errors ---------------------------------------------------------------------------------------------------------
-
-
-def settings_error(
-    error: ValidationError, model: type[BaseModel], *, path: str, llm_path: str = "", prefix: str = ""
-) -> SettingsError:
-    """Return the first thing that pydantic found as one error of ours, without any value that may be a secret.
-
-    Args:
-        error: what pydantic raised.
-        model: the model that refused.
-        path: the file; `llm_path` is used for keys below `llm`.
-        llm_path: where the `[llm]` table came from, if elsewhere.
-        prefix: the dotted key of the table that `model` validated.
-    """
-    details = error.errors(include_url=False, include_context=True)
-    first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
-    place = tuple(part for part in first["loc"] if part not in ("provider_tables", "[key]"))
-    pointer = _dotted(place, prefix)
-    file = llm_path if llm_path and pointer.startswith("llm") else path
-    if first["type"] == "extra_forbidden":
-        table = _table_at(model, first["loc"][:-1])
-        keys = sorted((field.alias or name) for name, field in table.model_fields.items() if name != "provider_tables")
-        close = get_close_matches(str(first["loc"][-1]), keys, n=1)
-        hint = f"did you mean {close[0]}?" if close else None
-        # Which providers there are is known to the plugins alone.
-        providers = [f"the table [{_dotted(place[:-1], prefix)}.PROVIDER] of an installed provider"]
-        allowed = [*keys, *(providers if "provider_tables" in table.model_fields else ())]
-        return SettingsError("SETTINGS_KEY", path=file, pointer=pointer, allowed=allowed, hint=hint)
-    if first["type"] == "missing":
-        return SettingsError(
-            "SETTINGS_VALUE", path=file, pointer=pointer, found="nothing", expected="a value: this key is required"
-        )
-    expected = str(first.get("ctx", {}).get("error", first["msg"])).replace("Input should be ", "")
-    for foreign, own in _KINDS.items():
-        expected = expected.replace(foreign, own)
-    hint = None
-    if pointer.startswith("entity_resolution.catalogs") and isinstance(first["input"], dict):
-        hint = "did you mean [[entity_resolution.catalog]]? catalogs holds names of presets"
-    found = _shown(first["input"], place) if first["type"] != "value_error" else None
-    return SettingsError(
-        "SETTINGS_VALUE", path=file, pointer=pointer or None, found=found, expected=expected, hint=hint
-    )
-
-
-def _dotted(place: Sequence[str | int], prefix: str = "") -> str:
-    text = prefix
-    for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
-
-
-def _table_at(model: type[BaseModel], place: Sequence[str | int]) -> type[BaseModel]:
-    """Return the model of the table at `place`; a name that the operator chose is no field, and leads nowhere else."""
-    here = model
-    for part in place:
-        field = next((field for name, field in here.model_fields.items() if part in (name, field.alias)), None)
-        here = (_model_in(field.annotation) if field else None) or here
-    return here
-
-
-def _model_in(annotation: object) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((model for part in get_args(annotation) if (model := _model_in(part))), None)
-
-
-def _shown(value: object, place: Sequence[str | int]) -> str:
-    kinds = {
-        bool: "boolean",
-        int: "integer",
-        float: "float",
-        str: "string",
-        dict: "table",
-        list: "array",
-        tuple: "array",
-    }
-    kind = kinds.get(type(value), type(value).__name__)
-    secret = any(is_secret_name(str(part)) or str(part).endswith(("key", "url", "_env")) for part in place)
-    if (secret and isinstance(value, str)) or isinstance(value, dict | list | tuple):
-        return f"a value of type {kind}"
-    text = redact(repr(value))
-    return f"{text[:80]}{'…' if len(text) > 80 else ''} ({kind})"
-
-
 def _refuse_passwords(raw: Mapping[str, Any], path: Path, llm_path: Path | None) -> None:
     """Refuse a URL with a password anywhere, before any other error could show it."""
     open_places: list[tuple[tuple[str | int, ...], object]] = [((), raw)]
@@ -292,7 +199,7 @@ def _refuse_passwords(raw: Mapping[str, Any], path: Path, llm_path: Path | None)
         elif isinstance(value, str) and holds_password(value, database=place[:2] in DATABASE_URLS):
             file = llm_path if llm_path and place[0] == "llm" else path
             raise SettingsError(
-                "SETTINGS_SECRET", path=str(file), pointer=_dotted(place), found="a URL with a password in it"
+                "SETTINGS_SECRET", path=str(file), pointer=dotted(place), found="a URL with a password in it"
             )
 
 

@@ -11,6 +11,7 @@ import click
 
 from casebound.cli.common import print_json, print_note, print_text
 from casebound.cli.given import Given, project_options
+from casebound.words import counted
 
 if TYPE_CHECKING:
     from casebound.workspace.importing import Import, ImportSummary
@@ -89,10 +90,10 @@ def _counts(summary: ImportSummary) -> str:
 
 def _print(summary: ImportSummary, as_json: bool) -> None:
     if summary.passed_over:
-        print_note(f"{summary.passed_over} pull requests were passed over: they report nothing")
+        print_note(f"{counted(summary.passed_over, 'pull request')} passed over: no report")
     if summary.lacking_comments:
         print_note(
-            f"{summary.lacking_comments} issues have comments that the export does not hold;"
+            f"{counted(summary.lacking_comments, 'issue')} with comments that the export does not hold;"
             " `gh issue list --json number,title,body,comments,url` exports them"
         )
     if as_json:
@@ -101,5 +102,5 @@ def _print(summary: ImportSummary, as_json: bool) -> None:
     for refused in summary.refused:
         print_note(refused.error)
     if (more := summary.refused_total - len(summary.refused)) > 0:
-        print_note(f"… and {more} more were refused")
+        print_note(f"and {more} more")
     print_text(_counts(summary))

@@ -138,6 +138,7 @@ def _watched(run: Run, stopping: Stopping, log: JsonLog | None, *, as_json: bool
 
 def _teller(output: TextIO | None) -> Callable[[Ended], None]:
     """Return what tells of a case that ended: a line on `output`, and what is wrong with it on standard error."""
+    from casebound.settings import redact_environment
 
     def tell(ended: Ended) -> None:
         row = ended.row
@@ -147,6 +148,6 @@ def _teller(output: TextIO | None) -> Callable[[Ended], None]:
         if ended.refused:
             print_note(f"{row.package_id}: {ended.message}")
             if debugging():
-                print_note("".join(traceback.format_exception(ended.error)))
+                print_note(redact_environment("".join(traceback.format_exception(ended.error))))
 
     return tell

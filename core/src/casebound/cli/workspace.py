@@ -6,6 +6,7 @@ import click
 
 from casebound.cli.common import print_json, print_table, print_text
 from casebound.cli.given import Given, project_options
+from casebound.words import counted
 
 
 @click.command(help="Tell how the cases of the workspace stand: what is done, what waits for whom, what it has cost.")
@@ -37,10 +38,10 @@ def status(given: Given, as_json: bool) -> None:
 def reindex(given: Given, as_json: bool) -> None:
     """Print how many cases stand where."""
     with given.open() as project:
-        states = project.reindex().states
+        states = project.reindex()
     number = sum(states.values())
     if as_json:
-        print_json({"cases": number, "states": dict(states)})
+        print_json({"cases": number, "states": states})
         return
     told = ", ".join(f"{count} {state}" for state, count in states.items())
-    print_text(f"{number} {'case' if number == 1 else 'cases'}" + (f": {told}" if told else ""))
+    print_text(counted(number, "case") + (f": {told}" if told else ""))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from casebound.render.tree import Node, Piece, data, node, whole
+from casebound.words import counted
 
 
 def forecast_nodes(found: Mapping[str, Any]) -> list[Node]:
@@ -15,14 +16,14 @@ def forecast_nodes(found: Mapping[str, Any]) -> list[Node]:
     stages = [node(f"{stage}  {number}") for stage, number in found["next"].items()]
     limits = [node(whole(name), f"  {cap}") for name, cap in found["limits"].items()]
     return [
-        node(Piece(f"{sum(found['cases'].values())} cases", "bold"), "  would be taken further", children=states),
+        node(Piece(counted(sum(found["cases"].values()), "case"), "bold"), "  would be taken further", children=states),
         node(
-            f"next     {asked['calls']} requests, at most {asked['input_tokens']} tokens in and "
+            f"next     {counted(asked['calls'], 'request')}, at most {asked['input_tokens']} tokens in and "
             f"{asked['output_tokens']} out{_money(asked['money'])}",
             children=stages,
         ),
         node(
-            f"at most  {most['calls']} requests to the end, {most['output_tokens']} tokens out"
+            f"at most  {counted(most['calls'], 'request')} to the end, {most['output_tokens']} tokens out"
             f"{_money(most['output_money'])}; what later ones ask depends on the replies before"
         ),
         node(

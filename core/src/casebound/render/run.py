@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from casebound.render.tree import Node, Piece, data, node, prose, whole
+from casebound.words import counted
 
 _STYLES = {"interpreted": "green", "blocked": "red", "review": "red", "broken": "red", "retry_pending": "yellow"}
 _STOPPED = {
@@ -22,8 +23,8 @@ def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
     if "money" in summary:
         used += f", money {summary['money'] or 'unknown'}"
     head = node(
-        Piece(f"{sum(summary['cases'].values())} cases", "bold"),
-        f"  {summary['had']} taken further, {summary['dispatches']} model calls, {used}",
+        Piece(counted(sum(summary["cases"].values()), "case"), "bold"),
+        f"  {summary['had']} taken further, {counted(summary['dispatches'], 'model call')}, {used}",
         children=[*_states(summary), *_refused(summary)],
     )
     return [head, *_ending(summary, options)]
@@ -51,7 +52,9 @@ def _ending(summary: Mapping[str, Any], options: str) -> Iterator[Node]:
     if left:
         command = f"casebound run {options}".rstrip()
         when = f", or after {summary['retry_at']}" if summary["retry_at"] else ""
-        yield node(f"left     {left} cases that are not done: ", whole(command), f" goes on with those that can{when}")
+        yield node(
+            f"left     {counted(left, 'case')} not done: ", whole(command), f" goes on with those that can{when}"
+        )
 
 
 def _number(tokens: int | None) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from casebound.words import counted
+
 Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
 WHAT_GOES_ON = {
     "retry_pending": "casebound run",
@@ -37,7 +39,7 @@ def status_parts(status: Mapping[str, Any]) -> Iterator[Table | str]:
 
 
 def _behind(index: Mapping[str, Any]) -> str:
-    unknown = _counted(index["unknown_cases"], "case")
+    unknown = counted(index["unknown_cases"], "case")
     return f"the index could not be brought up to date, and does not know {unknown}: {index['error']}"
 
 
@@ -45,18 +47,18 @@ def _spent(status: Mapping[str, Any]) -> str:
     tokens, unknown = status["tokens"], status["unknown_calls"]
     missing = tokens["unreported_calls"]
     return (
-        f"{_counted(status['cases'], 'case')}, {status['finished']} finished; {_counted(status['calls'], 'call')}"
+        f"{counted(status['cases'], 'case')}, {status['finished']} finished; {counted(status['calls'], 'call')}"
         + (f", {unknown} of them unknown" if unknown else "")
         + f"; tokens reported: {tokens['input']} in, {tokens['output']} out"
-        + (f", nothing for {_counted(missing, 'call')}" if missing else "")
+        + (f", nothing for {counted(missing, 'call')}" if missing else "")
     )
 
 
 def _rate(status: Mapping[str, Any]) -> str:
     rate = status["rate"]
     return (
-        f"in the last {rate['seconds'] // 60} minutes: {_counted(rate['cases'], 'case')} asked,"
-        f" {rate['finished']} of them finished, {_counted(rate['calls'], 'call')} for them"
+        f"in the last {rate['seconds'] // 60} minutes: {counted(rate['cases'], 'case')} asked,"
+        f" {rate['finished']} of them finished, {counted(rate['calls'], 'call')} for them"
     )
 
 
@@ -80,7 +82,3 @@ def _listed(status: Mapping[str, Any], name: str, columns: Sequence[str]) -> Ite
 def _worker(worker: Mapping[str, Any]) -> list[str]:
     ended = "" if worker["lives"] else "has ended; the next run takes its cases"
     return [worker["host"], worker["process"], str(worker["cases"]), worker["until"], ended]
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -50,9 +50,9 @@ class Folders:
 
     def flush(self) -> None:
         """Return when every new name is on the disk. Raises `OSError`."""
-        while self._changed:
-            os.fsync(next(iter(self._changed)))
-            self._changed.pop()
+        for descriptor in tuple(self._changed):
+            os.fsync(descriptor)
+            self._changed.discard(descriptor)
 
     def changed(self, folder: int) -> None:
         """Take note of a new name in the open `folder`. Raises as `flush`."""

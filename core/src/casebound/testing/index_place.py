@@ -17,6 +17,7 @@ from casebound.testing.faults import start_child, wait_for
 from casebound.testing.scripted import FixedClock
 from casebound.workspace.index import Index
 from casebound.workspace.lease import new_owner
+from casebound.workspace.reindex import pages
 from casebound.workspace.row import CaseRow, RowState
 from casebound.workspace.selection import Selection
 
@@ -94,3 +95,10 @@ def claim(
 ) -> list[str]:
     """Claim cases, for somebody who is alive where no owner is named."""
     return index.claim(owner or new_owner(), run=run, limit=limit, selection=selection or Selection())
+
+
+def leased(index: Index) -> list[str]:
+    """Return the cases that somebody works on now, by name."""
+    idle = {row.package_id for page in pages(lambda after: index.idle(after=after)) for row in page}
+    known = {row.package_id for page in pages(lambda after: index.rows(after=after)) for row in page}
+    return sorted(known - idle)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeAlias
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from casebound.errors import CaseboundError, IntegrityError, UnavailableError
 from casebound.research.outage import reason_of
+
+Insert: TypeAlias = Callable[[sa.Table], Any]  # SQLAlchemy has one for each database that knows `ON CONFLICT`
 
 WAIT_S = 60  # for another process that writes
 
@@ -34,7 +37,7 @@ class Database(ABC):
         insert: begins an `INSERT` of this database.
     """
 
-    insert: Any
+    insert: Insert
 
     def __init__(self, engine: Engine, place: str, belongs_to: str | None) -> None:
         self.place = place

@@ -14,7 +14,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
-from casebound.beside import beside
 from casebound.engine import Engine
 from casebound.errors import CaseboundError
 from casebound.gate import Stopped
@@ -122,9 +121,7 @@ class Dispatch:
         try:
             while self._engine.gate.reason is None:
                 self._changed.clear()
-                claimed = await self._leases.claim(ahead, task.selection)
-                # A process that was stopped for long finds its own leases free, though it still works on the cases.
-                if claimed := [one for one in claimed if one not in self.under_way]:
+                if claimed := await self._leases.claim(ahead, task.selection):
                     return claimed
                 if not await self._something_comes():
                     break
@@ -179,7 +176,7 @@ class Dispatch:
 
     async def _advance(self, package_id: str) -> Ended:
         try:
-            return await beside(self._locked(package_id))
+            return await self._engine.threads.do(self._locked(package_id))
         except Exception as exc:  # noqa: BLE001  # whatever is wrong with one case, the others go on
             return Ended(await self._leases.row(package_id), exc)
 

@@ -1,8 +1,8 @@
 """What a run would send, and at most spend: nothing is sent, and nothing is written.
 
-The next request of each case is derived as the run would derive it, up to where it would be sent; what the database
-knows is looked up for that. What a later stage is asked depends on the replies before it: of that only the number of
-calls and the length of the answers have a bound, which the case's policy gives, and the input has that of [budget].
+The next request of each case is derived as the run would derive it, up to where it would be sent; the database is asked
+what that needs. What a later stage is asked depends on the replies before it: there only the number of calls and the
+length of the answers have a bound, by the case's policy. The input has none but the caps of `[budget]`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from casebound.llm.course import Course, load_course
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
 from casebound.prices import Prices, cost_of, money_text
-from casebound.progress import Progress, derive_progress, latest_revision
+from casebound.progress import Progress, derive_progress, is_finished, latest_revision
 from casebound.spending import calls_of, conversations_of_case, worst_input
 from casebound.store import Package, Workspace, layout
 from casebound.store.preview import Trial
@@ -161,11 +161,8 @@ def _taken(
             progress = derive_progress(package)
             due = wait or progress.retry_at is None or progress.retry_at <= now
             retries = progress.state == "retry_pending" and selection.retries and due
-            revision = latest_revision(package)
-            done = progress.state == "interpreted" and all(
-                package.exists(layout.phase_mark(phase, revision)) for phase in phases
-            )
-            if retries or (progress.state in selection.states and not done):
+            left = progress.state in selection.states and not is_finished(package, progress, phases)
+            if retries or left:
                 yield package, progress
         except CaseboundError as exc:
             refuse(package, exc)

@@ -10,11 +10,10 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
-from typing import Any, Self
+from typing import Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -22,7 +21,7 @@ from sqlalchemy.engine import Connection
 from casebound.clock import Clock, format_time
 from casebound.settings import Settings
 from casebound.store import Workspace
-from casebound.workspace import statements
+from casebound.workspace import statements, totals
 from casebound.workspace.connection import Database
 from casebound.workspace.lease import is_dead
 from casebound.workspace.opening import open_database
@@ -34,28 +33,6 @@ from casebound.workspace.statements import COLUMNS, LOST, ROW, UNLEASED
 
 BATCH = 500
 _C = CASES.c
-_SUMMED = ("calls", "unknown_calls", "input_tokens", "output_tokens", "unreported_calls")
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """The index in numbers.
-
-    Attributes:
-        states: how many cases stand in each state that occurs.
-        finished: cases with which nothing is left to do.
-        leased: cases that somebody works on now.
-        calls and what follows: of all cases together, as in `CaseRow`.
-    """
-
-    states: Mapping[str, int]
-    finished: int
-    leased: int
-    calls: int
-    unknown_calls: int
-    input_tokens: int
-    output_tokens: int
-    unreported_calls: int
 
 
 class Index:
@@ -154,7 +131,7 @@ class Index:
         """Lease cases that may go on now, first those whose lease was lost, then in the order of admission.
 
         Args:
-            owner: who gets them, see `lease.new_owner`; what he leases already he does not get again.
+            owner: who gets them, see `lease.new_owner`; what this owner leases already is not claimed again.
             run: a case that this run had already is not claimed again, but for a retry whose time has come.
             limit: most cases.
             selection: which cases, and how far they are to go.
@@ -194,7 +171,7 @@ class Index:
         self.release_all(owner, [(row, stopped)])
 
     def release_all(self, owner: str, rows: Iterable[tuple[CaseRow, str | None]]) -> None:
-        """Write rows and free their leases, all or none. A case that somebody else leases meanwhile is left to him.
+        """Write rows and free their leases, all or none. A case that another owner leases meanwhile is left alone.
 
         Args:
             owner: who leases them.
@@ -211,22 +188,12 @@ class Index:
         with self.database.reading() as connection:
             return list(connection.scalars(statements.HELD, {"by": owner}))
 
-    # --- sums -------------------------------------------------------------------------------------------------------
+    # --- all of them ------------------------------------------------------------------------------------------------
 
-    def counts(self) -> Counts:
-        """Return how many cases stand where, and what all of them have cost."""
+    def states(self) -> dict[str, int]:
+        """Return how many cases are in each state that occurs, in the order of their names."""
         with self.database.reading() as connection:
-            leased = sa.and_(_C.lease_owner.is_not(None), sa.not_(LOST))
-            per_state = sa.select(_C.state, sa.func.count()).group_by(_C.state).order_by(_C.state)
-            states = {state: number for state, number in connection.execute(per_state)}
-            numbers = {
-                "finished": sa.func.count(sa.case((_C.finished, 1))),
-                "leased": sa.func.count(sa.case((leased, 1))),
-                **{name: _sum(_C[name]) for name in _SUMMED},
-            }
-            wanted = sa.select(*[number.label(name) for name, number in numbers.items()])
-            sums = connection.execute(wanted, self._lost_by(connection)).one()
-        return Counts(states=states, **sums._mapping)
+            return totals.count_states(connection)
 
     def next_due(self, run: str, selection: Selection) -> str | None:
         """Return when the next case comes due that this run may claim later, None where none will."""
@@ -251,10 +218,6 @@ class Index:
 
 def _values(row: CaseRow, **others: object) -> dict[str, object]:
     return {name: getattr(row, name) for name in COLUMNS} | others
-
-
-def _sum(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    return sa.cast(sa.func.coalesce(sa.func.sum(column), 0), sa.BigInteger)
 
 
 def _batches(rows: Iterable[CaseRow]) -> Iterator[list[CaseRow]]:

@@ -1,4 +1,4 @@
-"""Who leases a case, and how to tell that he is dead.
+"""Who leases a case, and how to tell that its process has ended.
 
 An owner's name says where its process runs and which one it is: `host:boot:namespace/pid:start:mark`. A process of the
 same boot and the same namespace of process ids can be looked up; of any other nobody knows but by time.

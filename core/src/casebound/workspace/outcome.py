@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from casebound.errors import CODES, CaseboundError
 from casebound.gate import INTERRUPTED, Stopped
 from casebound.prices import money_text
+from casebound.result import told_of_case
 from casebound.settings import redact_environment
+from casebound.store import Package
 from casebound.workspace.row import CaseRow
 
 BUSY, BUDGET, BROKEN_CONTRACT = "CASE_BUSY", "BUDGET_REACHED", "CONTRACT_BROKEN"
@@ -46,7 +49,7 @@ class Ended:
         if self.error is None or isinstance(self.error, Stopped):
             return None
         if isinstance(self.error, CaseboundError):
-            return str(self.error)
+            return told_of_case(str(self.error), Package(Path(self.row.package_id)))
         found = redact_environment(f"{type(self.error).__name__}: {self.error}".strip().splitlines()[0])
         return str(CaseboundError(BROKEN_CONTRACT, found=found, hint="report this as a bug, with what --debug shows"))
 

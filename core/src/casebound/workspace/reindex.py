@@ -1,7 +1,7 @@
 """The index made to agree with the packages: what changed behind its back, or all of it.
 
-Others may work meanwhile. A row is replaced only if nobody has changed it since it was read, and one that somebody
-leases is left to him: he writes what is true when he is done.
+Others may work meanwhile. A row is replaced only if nobody has changed it since it was read, and one that is leased is
+left to its owner, who writes what is true in the end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def reconcile(index: Index, workspace: Workspace, phases: Sequence[str]) -> None
         phases: the names of what plugins put behind the interpretation.
     """
     unknown = set(workspace.package_ids())
-    for page in _pages(lambda after: index.rows(after=after)):
+    for page in pages(lambda after: index.rows(after=after)):
         unknown.difference_update(row.package_id for row in page)
         index.remove(row for row in page if not os.path.lexists(workspace.cases / row.package_id))
     index.upsert(derive_row(workspace.package(package_id), phases) for package_id in sorted(unknown))
@@ -70,13 +70,14 @@ def _again(index: Index, workspace: Workspace, phases: Sequence[str]) -> Index:
 def _derive_again(
     index: Index, workspace: Workspace, phases: Sequence[str], *, states: Sequence[str] | None = None
 ) -> None:
-    for page in _pages(lambda after: index.idle(states=states, after=after)):
+    for page in pages(lambda after: index.idle(states=states, after=after)):
         index.upsert(
             replace(derive_row(workspace.package(row.package_id), phases), changes=row.changes) for row in page
         )
 
 
-def _pages(read: Callable[[str], list[CaseRow]]) -> Iterator[list[CaseRow]]:
+def pages(read: Callable[[str], list[CaseRow]]) -> Iterator[list[CaseRow]]:
+    """Yield the pages that `read` returns, each for the package id that ended the page before; the first for none."""
     after = ""
     while page := read(after):
         yield page

@@ -6,7 +6,7 @@ Everything but the lease and the last run is derived, so that the rows can be ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Literal
 
 from casebound.clock import format_time
@@ -14,7 +14,7 @@ from casebound.contracts.case import Admission
 from casebound.contracts.model_call import Usage
 from casebound.errors import IntegrityError, SettingsError
 from casebound.llm.attempts import Attempt, AttemptLog
-from casebound.progress import State, begun_revisions, derive_progress, latest_revision
+from casebound.progress import State, begun_revisions, derive_progress, is_finished
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, layout
 
@@ -64,21 +64,8 @@ class CaseRow:
     changes: int = 0
 
 
-DERIVED = (
-    "package_id",
-    "case_id",
-    "state",
-    "code",
-    "stage",
-    "retry_at",
-    "finished",
-    "calls",
-    "input_tokens",
-    "output_tokens",
-    "unreported_calls",
-    "unknown_calls",
-    "last_call_at",
-)
+_NOT_DERIVED = ("lease_owner", "lease_until", "last_run", "stopped", "changes")
+DERIVED = tuple(each.name for each in fields(CaseRow) if each.name not in _NOT_DERIVED)
 MOST_TOKENS = 10**9  # of one call; a number beyond is a server's mistake, and no report
 
 
@@ -103,8 +90,6 @@ def derive_row(package: Package, phases: Iterable[str] = ()) -> CaseRow:
 def _derive(package: Package, package_id: str, phases: tuple[str, ...]) -> CaseRow:
     admission = package.load_if(layout.ADMISSION, Admission)
     progress = derive_progress(package)
-    revision = latest_revision(package)
-    marks = (layout.phase_mark(name, revision) for name in phases)
     calls = _Calls()
     for log, attempt in _attempts(package):
         calls.add(log, attempt)
@@ -115,7 +100,7 @@ def _derive(package: Package, package_id: str, phases: tuple[str, ...]) -> CaseR
         code=progress.code,
         stage=None if progress.event is None else progress.event.stage,
         retry_at=None if progress.retry_at is None else format_time(progress.retry_at),
-        finished=progress.state == "interpreted" and all(map(package.exists, marks)),
+        finished=is_finished(package, progress, phases),
         **asdict(calls),
     )
 

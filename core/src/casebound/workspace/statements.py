@@ -5,19 +5,18 @@ Parameters: `by` (an owner), `now` and `until` (when a lease ends that begins no
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
+from casebound.workspace.connection import Insert
 from casebound.workspace.row import DERIVED, CaseRow
 from casebound.workspace.schema import CASES
 from casebound.workspace.selection import Selection
 
 Condition: TypeAlias = sa.ColumnElement[bool]
-Insert: TypeAlias = Callable[[sa.Table], Any]  # of a database: SQLAlchemy has one for each that knows `ON CONFLICT`
 
 _C = CASES.c
 _BY, _NOW, _UNTIL, _RUN = (sa.bindparam(name, type_=_C.lease_owner.type) for name in ("by", "now", "until", "run"))
@@ -30,7 +29,7 @@ ROW = [_C[name] for name in COLUMNS]
 
 OWNERS = sa.select(_C.lease_owner).where(_C.lease_owner.is_not(None)).distinct()
 UNLEASED: Condition = _C.lease_owner.is_(None)
-# A lease that is free although somebody's name stands on it: past, further ahead than any lasts, or a dead man's.
+# A lease that is free although somebody's name stands on it: past, further ahead than any lasts, or of a dead process.
 LOST: Condition = sa.and_(
     _C.lease_owner.is_not(None),
     sa.or_(_C.lease_until <= _NOW, _C.lease_until > _UNTIL, _C.lease_owner.in_(sa.bindparam("dead", expanding=True))),

@@ -15,7 +15,7 @@ from casebound.workspace import totals
 from casebound.workspace.index import Index
 from casebound.workspace.lease import is_dead, process_of
 from casebound.workspace.reindex import reconcile
-from casebound.workspace.totals import Group, Spent, Waiting
+from casebound.workspace.totals import Group, Sums, Waiting
 
 MOST_LISTED = 50
 RECENT = timedelta(hours=1)
@@ -58,8 +58,8 @@ class Status:
 
     at: str
     states: dict[str, int]
-    spent: Spent
-    recent: Spent
+    spent: Sums
+    recent: Sums
     reasons: Sequence[Group]
     blocked: Sequence[Waiting]
     review: Sequence[Waiting]
@@ -151,8 +151,8 @@ def read_status(index: Index, clock: Clock, lease_s: int) -> Status:
         return Status(
             at=now,
             states=totals.count_states(connection),
-            spent=totals.sum_spent(connection),
-            recent=totals.sum_spent(connection, since=format_time(moment - RECENT), until=now),
+            spent=totals.sum_cases(connection),
+            recent=totals.sum_cases(connection, since=format_time(moment - RECENT), until=now),
             reasons=totals.group_reasons(connection, now),
             blocked=totals.list_waiting(connection, "blocked", MOST_LISTED),
             review=totals.list_waiting(connection, "review", MOST_LISTED),

@@ -53,8 +53,9 @@ class OpenAIProvider:
             ProviderError: as `HttpSender.post` says; `LLM_REQUEST` too where the request cannot be put into this wire
                 format, and then nothing was sent.
         """
-        body = self._wire.request_body(request, self._settings)
-        return await self._sender.post(self._settings.endpoint, body, timeout_s=request.timeout_s)
+        return await self._sender.post(
+            self._settings.endpoint, self._wire.request_body(request, self._settings), timeout_s=request.timeout_s
+        )
 
     def read(self, native: NativeReply) -> ModelReply:
         """Return what the native bytes say; see `chat.read_reply` and `responses.read_reply`."""

@@ -14,6 +14,7 @@ import asyncio
 import ssl
 import zlib
 from collections.abc import Generator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -30,6 +31,9 @@ from casebound.llm.http.settings import HttpSettings
 from casebound.llm.provider import unsendable
 from casebound.settings import Secret
 
+# For sessions that the transport would open itself; ours has its own, which verifies. By default it would read all
+# certificates of the system for nothing.
+_UNUSED_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"})
 
 
@@ -86,16 +90,20 @@ class HttpSender:
                 `connect_timeout_s`. `LLM_UNAVAILABLE`: no connection, broken off, too large. `LLM_REQUEST`: the body
                 holds a text that has no bytes.
         """
+        request: httpx.Request | None = None
         try:
+            request = self._request(path, body)
+            del body  # its parts are many times as large as its bytes, and would be kept until the reply is there
             async with asyncio.timeout(timeout_s):
-                return await self._exchange(path, body)
+                return await self._exchange(request)
         except TimeoutError:
             failure = _timeout(f"no complete reply within {timeout_s} s")
         except (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError) as exc:
             failure = _no_reply(exc)
         except UnicodeEncodeError:
             failure = unsendable("a lone surrogate", "text that has bytes")
-        # Raised out here, so that no context of it holds the library's request.
+        # Raised out here, so that neither its context nor this frame holds the library's request, and with it the key.
+        del request
         raise failure
 
     async def aclose(self) -> None:
@@ -104,11 +112,17 @@ class HttpSender:
         if client is not None:
             await client.aclose()
 
-    async def _exchange(self, path: str, body: Mapping[str, object]) -> NativeReply:
-        started = self._clock.monotonic()
+    def _request(self, path: str, body: Mapping[str, object]) -> httpx.Request:
+        return self._opened().build_request("POST", self._settings.base_url + path, json=body)
+
+    def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
             self._client = self._open_client()
-        async with self._client.stream("POST", self._settings.base_url + path, json=body) as response:
+        return self._client
+
+    async def _exchange(self, request: httpx.Request) -> NativeReply:
+        started = self._clock.monotonic()
+        async with aclosing(await self._opened().send(request, stream=True)) as response:
             received = await self._read_body(response)
         elapsed_ms = round((self._clock.monotonic() - started) * 1000)
         headers = {name: value for name, value in response.headers.items() if self._dialect.keeps(name)}
@@ -150,7 +164,7 @@ class HttpSender:
             },
             params=dict(dialect.query),
             timeout=httpx.Timeout(None, connect=self._settings.connect_timeout_s),
-            transport=AiohttpTransport(client=self._open_session),
+            transport=AiohttpTransport(client=self._open_session, verify=_UNUSED_TLS),
             trust_env=False,
         )
 

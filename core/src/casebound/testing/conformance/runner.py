@@ -81,10 +81,6 @@ class Signs:
         """Return the names of the jobs that came to their end."""
         return {path.name.split("-")[1] for path in self.folder.glob("ended-*")}
 
-    def under_way(self) -> int:
-        """Return how many jobs have started and not ended."""
-        return len(self.started()) - len(self.ended())
-
     def alive(self) -> set[str]:
         """Return the names of jobs that still run: tasks that nobody ended, and processes that nobody did."""
         ended, alive = self.ended(), set()
@@ -121,12 +117,14 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(_BETWEEN_LOOKS_S)
 
 
-async def stream(jobs: Iterable[Job], *, at_each: Callable[[], object] = lambda: None) -> AsyncIterator[Job]:
-    """Yield jobs; `at_each` is called each time when the runner asks for one, and at the end."""
+async def stream(jobs: Iterable[Job], *, at_each: Callable[[int], object] = lambda taken: None) -> AsyncIterator[Job]:
+    """Yield jobs; whenever the runner asks for one, `at_each` is called with the number of those that it has taken."""
+    taken = 0
     for job in jobs:
-        at_each()
+        at_each(taken)
         yield job
-    at_each()
+        taken += 1
+    at_each(taken)
 
 
 def in_time(work: Awaitable[T]) -> T:
@@ -194,10 +192,10 @@ class RunnerConformance:
 
     def test_a_job_is_taken_only_when_there_is_room_for_it(self, run: RunJobs, signs: Signs) -> None:
         """A job that is taken is leased to this run, and waits for nobody. Repair: wait for room, then take the job."""
-        asked: list[int] = []
+        places: list[int] = []  # that were taken, each time when a further job was asked for
 
         async def scenario() -> None:
-            jobs = stream(map(signs.job, "abcdef"), at_each=lambda: asked.append(signs.under_way()))
+            jobs = stream(map(signs.job, "abcdef"), at_each=lambda taken: places.append(taken - len(signs.ended())))
             running = asyncio.ensure_future(run(jobs, 2))
             for number, name in enumerate("abcdef"):
                 await until(lambda number=number: len(signs.started()) >= min(number + 2, 6))  # type: ignore[misc]
@@ -205,8 +203,8 @@ class RunnerConformance:
             await running
 
         in_time(scenario())
-        assert len(asked) == 7
-        assert max(asked) < 2
+        assert len(places) == 7
+        assert max(places) < 2
 
     def test_it_returns_when_all_jobs_have_ended(self, run: RunJobs, signs: Signs) -> None:
         """The run's leases end with it. Repair: wait for every job that was started."""
