@@ -75,11 +75,13 @@ spec: $(VENV)/.ready            ## which rows of the checklist a test proves
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-bench: $(VENV)/.ready .venv-bench/.ready .venv-foreign/.ready  ## figures: start-up, host and calls beside peers, verify, benchmarks
+bench: $(VENV)/.ready .venv-bench/.ready .venv-foreign/.ready  ## figures: start-up, host, calls and runs beside peers, verify, benchmarks
 	@$(BIN)/python bench/startup.py
 	@$(BIN)/python bench/host_overhead.py
 	@.venv-bench/bin/python bench/peer_inspect.py
 	@$(BIN)/python bench/provider_cpu.py
+	@$(BIN)/python bench/run_rate.py
+	@$(BIN)/python bench/run_memory.py
 	@$(BIN)/python bench/verify.py
 	@$(BIN)/python bench/import_memory.py
 	@$(BIN)/python bench/captures.py
