@@ -17,7 +17,7 @@ from casebound.testing.model_server import ModelServer
 pytestmark = pytest.mark.faults
 
 SEED = 20261201
-KILLS = 12
+KILLS = 200
 AT_ONCE = 2  # workspaces, each with a process
 JOBS = 8
 MOST_EVENTS = 90  # files and requests until a kill; a workspace has about 230

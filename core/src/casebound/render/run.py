@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from casebound.render.tree import Node, Piece, data, node, prose, whole
+from casebound.render.refused import refused_nodes
+from casebound.render.tree import Node, Piece, node, prose, whole
 from casebound.words import counted
 
 _STYLES = {"interpreted": "green", "blocked": "red", "review": "red", "broken": "red", "retry_pending": "yellow"}
@@ -28,7 +29,7 @@ def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
     head = node(
         Piece(counted(sum(summary["cases"].values()), "case"), "bold"),
         f"  {summary['had']} taken further, {counted(summary['dispatches'], 'model call')}, {used}",
-        children=[*_states(summary), *_refused(summary)],
+        children=[*_states(summary), *refused_nodes(summary, ", each left as it was")],
     )
     return [head, *_ending(summary, options)]
 
@@ -36,14 +37,6 @@ def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
 def _states(summary: Mapping[str, Any]) -> Iterator[Node]:
     for state, number in summary["cases"].items():
         yield node(data(state, _STYLES.get(state, "")), f"  {number}")
-
-
-def _refused(summary: Mapping[str, Any]) -> Iterator[Node]:
-    total, shown = summary["refused_total"], summary["refused"]
-    if total:
-        cases = [node(data(one["package"]), "  ", Piece(one["code"], "red")) for one in shown]
-        more = [node(Piece(f"and {total - len(shown)} more", "dim"))] if total > len(shown) else []
-        yield node(Piece("refused", "red"), f"  {total}, each left as it was", children=[*cases, *more])
 
 
 def _ending(summary: Mapping[str, Any], options: str) -> Iterator[Node]:

@@ -83,6 +83,8 @@ class Commands:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._folder = Path(order.folder)
+        for name in ("out", "err"):  # it may die before it has opened them
+            (self._folder / name).write_bytes(b"")
         self._server.stdin.write(json.dumps(asdict(order)) + "\n")
         self._server.stdin.flush()
         return int(self._server.stdout.readline())
