@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from casebound.render.refused import refused_nodes
-from casebound.render.tree import Node, Piece, node, prose, whole
+from casebound.render.tree import Node, Piece, data, node, prose, whole
 from casebound.words import counted
 
 _STYLES = {"interpreted": "green", "blocked": "red", "review": "red", "broken": "red", "retry_pending": "yellow"}
