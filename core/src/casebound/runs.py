@@ -12,6 +12,7 @@ from itertools import chain
 
 from casebound.contracts.case import Admission
 from casebound.descriptors import make_room
+from casebound.engine import unheard
 from casebound.errors import CaseboundError, SettingsError, UnavailableError
 from casebound.gate import Gate
 from casebound.llm.tally import Tally
@@ -142,13 +143,13 @@ class Run:
             else:
                 _check_lease(index, self.options.package_id, owner)
             dispatch = self._dispatch(index, owner)
-            engine.gate, engine.tally = self.gate, self.tally
+            engine.gate, engine.tally, engine.on_refusal = self.gate, self.tally, dispatch.refused
             gc.freeze()  # what is loaded by now stays loaded: the collector need not look at it again for every case
             try:
                 project.work(self._supervised(dispatch, began))
             finally:
                 gc.unfreeze()
-                engine.gate, engine.tally = Gate(), Tally()
+                engine.gate, engine.tally, engine.on_refusal = Gate(), Tally(), unheard
             if isinstance(dispatch.failure, OSError):
                 raise dispatch.failure
             return self._summary(take_account(index, owner, self._selection), dispatch.failure)

@@ -147,7 +147,7 @@ def _teller(output: TextIO | None) -> Callable[[Ended], None]:
             print_text("  ".join(filter(None, (row.package_id, row.state, code, until))), output)
         if ended.refused:
             print_note(f"{row.package_id}: {ended.message}")
-            if debugging():
-                print_note(redact_environment("".join(traceback.format_exception(ended.error))))
+        if ended.message is not None and debugging():
+            print_note(redact_environment("".join(traceback.format_exception(ended.error))))
 
     return tell

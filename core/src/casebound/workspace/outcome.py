@@ -18,8 +18,10 @@ from casebound.store import Package
 from casebound.workspace.row import CaseRow
 
 BUSY, BUDGET, BROKEN_CONTRACT = "CASE_BUSY", "BUDGET_REACHED", "CONTRACT_BROKEN"
+# Of everybody: whoever goes on after it fails in the same way, and may pay for it.
+_OF_ALL = ("WORKSPACE_WRITE", "SETTINGS_")
 _MOST_TOLD = 20
-_UNAVAILABLE, _INTERRUPTED_STATUS = 3, 130
+_INTERRUPTED_STATUS = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,14 @@ class Ended:
         return isinstance(self.error, Stopped)
 
     @property
+    def of_all(self) -> bool:
+        """Whether every other case would end with the same error: the settings or the workspace are wrong."""
+        return isinstance(self.error, CaseboundError) and self.error.code.startswith(_OF_ALL)
+
+    @property
     def refused(self) -> bool:
         """Whether it was left as it was for a reason of its own."""
-        return self.error is not None and self.code != BUSY and not self.of_the_run
+        return self.error is not None and self.code != BUSY and not (self.of_the_run or self.of_all)
 
 
 @dataclass(slots=True)
@@ -146,7 +153,6 @@ class RunSummary:
         """The documented exit status of the run."""
         if self.stopped == INTERRUPTED:
             return _INTERRUPTED_STATUS
-        row = CODES.get(self.stopped or "")
-        if row is not None and row.exit_status == _UNAVAILABLE:
-            return _UNAVAILABLE
+        if self.stopped in CODES:
+            return CODES[self.stopped].exit_status
         return int(bool(self.stopped or self.left or self.refused_total or self.error))
