@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from casebound.errors import ProviderError
+from casebound.errors import ProviderError, SettingsError
 from casebound.progress import derive_progress
+from casebound.render.run import run_nodes
+from casebound.render.tree import plain
 from casebound.testing.inventory import settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.runs import HeldModel, execute, rows_of, until
@@ -120,3 +122,34 @@ def test_cases_that_were_leased_and_not_begun_are_left_for_the_reason_of_the_run
     inventory.admit(40)
     execute(inventory, InventoryModel(), jobs=16, max_dispatches=1)
     assert {row.stopped for row in rows_of(inventory).values()} <= {"max_dispatches", None}
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+WAITS = {"cases": {"retry_pending": 2}, "had": 2, "left": 2, "dispatches": 3, "stopped": None, "refused_total": 0}
+WAITS |= {"tokens": {"input": 7, "output": 3, "unreported_calls": 1}, "refused": [], "retry_at": "2026-11-01T08:01:00Z"}
+
+
+def test_a_time_that_has_come_is_no_advice():
+    assert "or after 2026-11-01T08:01:00Z" in plain(run_nodes(WAITS, "2026-11-01T08:00:59Z"))
+    assert "after" not in plain(run_nodes(WAITS, "2026-11-01T08:01:00Z"))
+
+
+def test_calls_that_did_not_report_are_counted_beside_the_tokens():
+    assert "tokens 7 in, 3 out (1 call did not say)" in plain(run_nodes(WAITS, ""))
+
+
+def test_what_ended_the_run_keeps_its_lines():
+    drawn = plain(run_nodes({**WAITS, "error": "WORKSPACE_WRITE: full\n  where: here\n  what to do: make room"}, ""))
+    assert ["where: here" in line for line in drawn.splitlines()].count(True) == 1
+    assert not any("where: here" in line and "WORKSPACE_WRITE" in line for line in drawn.splitlines())
+
+
+def test_a_workspace_that_is_not_there_is_refused_and_not_made(inventory):
+    assert not inventory.workspace.exists()
+    with pytest.raises(SettingsError) as caught:
+        execute(inventory, RaisingProvider())
+    assert (caught.value.code, caught.value.exit_status) == ("USAGE", 2)
+    assert not inventory.workspace.exists()
+    inventory.workspace.mkdir()
+    assert execute(inventory, RaisingProvider()).exit_status == 0

@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 from casebound.budget import Reservation
 from casebound.contracts.model_call import Usage
-from casebound.errors import ProviderError
+from casebound.errors import REFUSALS, ProviderError
 from casebound.llm.limits import Turn
-from casebound.spending import REFUSALS
 
 # What a server says when it wants everybody to wait, and not only whoever asked.
 WISHES = ("LLM_RATE_LIMITED", "LLM_UNAVAILABLE")
 
 
 class Leave:
-    """A `casebound.llm.permit.Permit` whose end its giver tells; `hear` is called with what the provider failed with."""
+    """A `casebound.llm.permit.Permit` whose end its giver tells; `hear` is called with what its provider fails with."""
 
     __slots__ = ("_hear", "_reservation", "_turn")
 

@@ -3,7 +3,8 @@
 Rules:
 - What a run knows of cases is counts, and what is under way: memory does not grow with their number.
 - A case that ends with an error ends alone. What concerns all of them (settings that are wrong, a key that is refused,
-  a full disk, an index that is gone, a budget of the whole run, an output that is closed) closes the gate: nothing new begins, what is in flight ends and is recorded.
+  a full disk, an index that is gone, a budget of the whole run, an output that is closed) closes the gate: nothing new
+  begins, what is in flight ends and is recorded.
 """
 
 from __future__ import annotations

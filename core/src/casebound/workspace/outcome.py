@@ -106,7 +106,8 @@ class RunSummary:
         had: how many of them the run took further, or tried to.
         left: selected cases that are not done: they wait, are refused, or belong to another process.
         dispatches: model calls that were sent.
-        input_tokens, output_tokens: of these calls, as reported; None where one did not report.
+        input_tokens, output_tokens: of these calls, as reported; none for those that were refused.
+        unreported_calls: how many of them did not report both.
         stopped: why the run ended before its time; None: it did not.
         retry_at: when the next of the selected cases that wait may go on, None where no time makes a difference.
         refused: the first cases that were left as they were: package, code, error.
@@ -119,8 +120,9 @@ class RunSummary:
     had: int
     left: int
     dispatches: int
-    input_tokens: int | None
-    output_tokens: int | None
+    input_tokens: int
+    output_tokens: int
+    unreported_calls: int
     stopped: str | None
     retry_at: str | None
     refused: tuple[Mapping[str, str | None], ...]
@@ -136,7 +138,11 @@ class RunSummary:
             "had": self.had,
             "left": self.left,
             "dispatches": self.dispatches,
-            "tokens": {"input": self.input_tokens, "output": self.output_tokens},
+            "tokens": {
+                "input": self.input_tokens,
+                "output": self.output_tokens,
+                "unreported_calls": self.unreported_calls,
+            },
             "stopped": self.stopped,
             "retry_at": self.retry_at,
             "refused": [dict(one) for one in self.refused],
