@@ -28,7 +28,6 @@ from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.package import Package
 from casebound.store.preview import Preview
 
-
 # The key is refused, or the account is used up: the same server refuses whoever asks next.
 _REFUSES_ALL = ("LLM_AUTH", "LLM_QUOTA")
 
