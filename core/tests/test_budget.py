@@ -9,11 +9,11 @@ import pytest
 from casebound.budget import Purse
 from casebound.canonical import canonical_bytes
 from casebound.contracts.model_call import Usage
-from casebound.errors import ProviderError, SettingsError
+from casebound.errors import REFUSALS, ProviderError, SettingsError
 from casebound.prices import Prices, money_of, money_text
 from casebound.settings_model import Budget, Price
 from casebound.specs import CORE_STAGES
-from casebound.spending import FRAME_TOKENS, REFUSALS, Spent, conversations_of_case, spent_on, worst_tokens
+from casebound.spending import FRAME_TOKENS, Spent, conversations_of_case, spent_on, worst_tokens
 from casebound.testing.inventory import settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.testing.scripted import RaisingProvider, model_request, native_error

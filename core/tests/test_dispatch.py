@@ -17,7 +17,7 @@ from casebound.testing.runs import HeldModel, execute, rows_of, until
 from casebound.testing.scripted import RaisingProvider
 from casebound.workspace.index import Index
 
-LASTING = ProviderError("LLM_AUTH", retryable=False, found="a test")
+LASTING = ProviderError("LLM_REQUEST", retryable=False, found="a test")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_every_case_is_taken_to_its_end_and_asked_for_once(inventory, jobs):
         "had": 5,
         "left": 0,
         "dispatches": 15,
-        "tokens": {"input": 1500, "output": 150},
+        "tokens": {"input": 1500, "output": 150, "unreported_calls": 0},
         "stopped": None,
         "retry_at": None,
         "refused": [],

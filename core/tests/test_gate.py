@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from casebound.contracts.model_call import Usage
+from casebound.errors import REFUSALS, ProviderError
 from casebound.gate import Gate, Stopped
 from casebound.llm.permit import UNLIMITED
 from casebound.llm.tally import Tally
@@ -101,7 +102,7 @@ USAGES = st.none() | st.builds(
 
 
 @given(st.lists(USAGES))
-def test_tokens_are_summed_as_reported_and_unknown_once_one_call_did_not_report(usages):
+def test_tokens_are_summed_as_reported_and_calls_that_did_not_report_are_counted(usages):
     tally = Tally()
     for usage in usages:
         with tally.counted(UNLIMITED) as permit:
@@ -113,11 +114,24 @@ def test_tokens_are_summed_as_reported_and_unknown_once_one_call_did_not_report(
     assert tally.sent == len(usages)
     for name in ("input_tokens", "output_tokens"):
         counts = [None if usage is None else getattr(usage, name) for usage in usages]
-        assert getattr(tally, name) == (None if None in counts else sum(counts))
+        assert getattr(tally, name) == sum(count or 0 for count in counts)
+    silent = [usage for usage in usages if usage is None or None in (usage.input_tokens, usage.output_tokens)]
+    assert tally.unreported_calls == len(silent)
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_call_that_was_refused_took_no_tokens_and_has_nothing_to_report(code):
+    tally = Tally()
+    with tally.counted(UNLIMITED) as permit:
+        permit.failed(ProviderError(code, retryable=False))
+    assert (tally.sent, tally.input_tokens, tally.output_tokens, tally.unreported_calls) == (1, 0, 0, 0)
+    with tally.counted(UNLIMITED) as permit:
+        permit.failed(ProviderError("LLM_UNAVAILABLE", retryable=True))
+    assert tally.unreported_calls == 1
 
 
 def test_a_call_that_never_said_that_it_is_over_is_no_longer_in_flight_afterwards():
     tally = Tally()
     with pytest.raises(asyncio.CancelledError), tally.counted(UNLIMITED):
         raise asyncio.CancelledError
-    assert (tally.sent, tally.in_flight, tally.input_tokens) == (1, 0, None)
+    assert (tally.sent, tally.in_flight, tally.unreported_calls) == (1, 0, 1)

@@ -21,6 +21,6 @@ def test_the_guide_has_a_row_for_every_option():
 
 
 def test_the_guide_has_a_row_for_every_key_of_the_sum():
-    summary = RunSummary({}, 0, 0, 0, 0, 0, None, None, (), 0, error="…")
+    summary = RunSummary({}, 0, 0, 0, 0, 0, 0, None, None, (), 0, error="…")
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", GUIDE, re.MULTILINE)
     assert re.findall(r"`(\w+)`", " ".join(rows)) == list(summary.to_json())

@@ -16,6 +16,7 @@ import click
 import pytest
 from casebound.binding import bind, bind_stage
 from casebound.cli.program import program
+from casebound.errors import REFUSALS
 from casebound.host import build_host
 from casebound.llm.limits import MOST_PAUSE_S
 from casebound.prices import Prices
@@ -24,7 +25,7 @@ from casebound.rehearsal import Rehearsal
 from casebound.settings import LlmProfile, load_settings
 from casebound.settings_model import FALLBACK_CODES, Budget, Limits, Llm, LlmChoice
 from casebound.specs import CORE_STAGES
-from casebound.spending import FRAME_TOKENS, REFUSALS
+from casebound.spending import FRAME_TOKENS
 from casebound.testing.distributions import plugins_in, run_casebound, write_distribution
 from casebound.testing.inventory import write_inventory
 from casebound.testing.inventory_command import behave, calls, install_inventory

@@ -98,6 +98,12 @@ def test_a_log_has_an_object_a_line_with_the_case_and_no_word_of_a_report(run: R
     assert "edge-proxy" not in done.stderr
 
 
+def test_a_log_leaves_standard_output_to_the_sum(run: Run) -> None:
+    done = run("--log", "json")
+    assert done.stdout.startswith("3 cases  3 taken further, 9 model calls")
+    assert [json.loads(line)["event"] for line in done.stderr.splitlines()][-1] == "over"
+
+
 def test_a_log_tells_a_command_that_failed_too(run: Run) -> None:
     done = run("--log", "json", "--stop-after", "later")
     [event] = [json.loads(line) for line in done.stderr.splitlines()]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
@@ -296,3 +298,53 @@ def test_a_second_signal_ends_a_run_whose_output_nobody_reads(project: Inventory
     for descriptor in (reading, writing):
         os.close(descriptor)
     assert is_finished_by_a_run(project, server)
+
+
+def test_what_is_said_on_a_terminal_stays_above_the_picture_which_goes_away(
+    project: Inventory, server: HoldingServer
+) -> None:
+    """As a terminal draws it: lines that were said are there at the end, and none of the picture."""
+    shown, end_of_process = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "casebound", "run", "--workspace", "workspace", "--jobs", "2"],
+        cwd=project.folder,
+        env={**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "COLUMNS": "200"},
+        stdout=subprocess.DEVNULL,
+        stderr=end_of_process,
+        preexec_fn=listen_to_ctrl_c,
+    )
+    os.close(end_of_process)
+    assert server.wait_for_requests(2)
+    drawn = b""
+    for said in (b"once more stops at once", b"ended at once"):
+        process.send_signal(signal.SIGINT)
+        while said not in drawn:
+            drawn += os.read(shown, 65536)
+    with suppress(OSError):  # the other end is closed
+        while part := os.read(shown, 65536):
+            drawn += part
+    assert process.wait(PATIENCE_S) == 130
+    os.close(shown)
+    assert screen(drawn.decode()) == [
+        "interrupted: nothing new begins, waiting for 2 calls in flight; once more stops at once",
+        "interrupted: ended at once; 2 calls in flight counted as unknown; the next `casebound run` goes on",
+    ]
+
+
+def screen(drawn: str) -> list[str]:
+    """Return the lines that a terminal shows, after what a live picture may send to it."""
+    rows, row, column = [""], 0, 0
+    for move, count, sign in re.findall(r"\x1b\[([?\d;]*)([A-Za-z])|([^\x1b])", drawn):
+        if count == "A":
+            row = max(0, row - int(move or 1))
+        elif count == "K":
+            rows[row] = "" if move == "2" else rows[row][:column]
+        elif sign == "\n":
+            row, column = row + 1, 0
+            rows.extend([""] * (row + 1 - len(rows)))
+        elif sign == "\r":
+            column = 0
+        elif sign:
+            rows[row] = rows[row][:column].ljust(column) + sign + rows[row][column + 1 :]
+            column += 1
+    return [line.rstrip() for line in rows if line.strip()]

@@ -21,6 +21,7 @@ from casebound.workspace.lease import new_owner
 A, B, C = "INC-0", "INC-1", "INC-2"
 BUSY = ProviderError("LLM_RATE_LIMITED", retryable=True)
 QUOTA = ProviderError("LLM_QUOTA", retryable=False)
+BAD_REQUEST = ProviderError("LLM_REQUEST", retryable=False)
 WISH = ProviderError("LLM_QUOTA", retryable=False, retry_after=90)
 
 
@@ -203,7 +204,7 @@ def test_what_becomes_of_one_ends_none_of_the_others(inventory):
     inventory.clock.advance(60)
     inventory.package(names[4]).root.joinpath("case.json").write_bytes(b"no longer what it was")
     before = {name: files(inventory, name) for name in (names[0], names[5])}
-    project = inventory.project(InventoryModel(scripted={"plan": [QUOTA, BUSY]}))
+    project = inventory.project(InventoryModel(scripted={"plan": [BAD_REQUEST, BUSY]}))
     results = []
     due = DueRun(project, results.append)
     due.run.jobs = 1
@@ -211,7 +212,7 @@ def test_what_becomes_of_one_ends_none_of_the_others(inventory):
     found = {result.package.rpartition("/")[2]: (result.state, result.code) for result in results}
     assert found == {
         names[0]: ("blocked", "BINDING_CHANGED"),
-        names[1]: ("blocked", "LLM_QUOTA"),
+        names[1]: ("blocked", "LLM_REQUEST"),
         names[2]: ("retry_pending", "LLM_RATE_LIMITED"),
         names[3]: ("interpreted", None),
         names[4]: ("blocked", "STORE_JSON"),

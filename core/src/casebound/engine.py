@@ -14,7 +14,7 @@ from casebound.budget import Purse, Reservation
 from casebound.clock import Clock, format_time
 from casebound.contracts.interpretation import Event
 from casebound.contracts.model_call import ModelRequest
-from casebound.errors import ResearchError, SettingsError
+from casebound.errors import ProviderError, ResearchError, SettingsError
 from casebound.gate import Gate
 from casebound.leave import WISHES, Leave
 from casebound.llm.limits import Limiter, Turn
@@ -28,6 +28,13 @@ from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.package import Package
 from casebound.store.preview import Preview
 
+# The key is refused, or the account is used up: the same server refuses whoever asks next.
+_REFUSES_ALL = ("LLM_AUTH", "LLM_QUOTA")
+
+
+def unheard(error: ProviderError) -> None:
+    """Do nothing about a refusal: where one case is asked about, it is that case's alone."""
+
 
 @dataclass(slots=True)
 class Engine:
@@ -40,6 +47,8 @@ class Engine:
         allow: called with each request before it is frozen; raises where it may not be asked at all.
         gate: of the run; every request goes through it.
         tally: counts every request that is sent.
+        on_refusal: called on the loop where a server refuses everybody (`LLM_AUTH`, `LLM_QUOTA`) and nobody else may
+            answer in its place, before another call can begin.
         threads: in which the steps of all cases are done.
     """
 
@@ -51,6 +60,7 @@ class Engine:
     allow: Callable[[ModelRequest], None] = lambda request: None
     gate: Gate = field(default_factory=Gate)
     tally: Tally = field(default_factory=Tally)
+    on_refusal: Callable[[ProviderError], None] = unheard
     threads: Threads = field(default_factory=Threads)
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
@@ -150,7 +160,18 @@ class Engine:
                 reservation.give_back()
             turn.give_back()
             raise
-        return Leave(turn, reservation)
+        return Leave(turn, reservation, self._refusals(request.stage, place))
+
+    def _refusals(self, stage: str, place: int) -> Callable[[ProviderError], None]:
+        """Return what is to hear of the failures of one call: `on_refusal` hears of those that concern all cases."""
+        model = self.bound.stages[stage]
+        others = model.fallback_codes if place + 1 < len(model.answerers) else ()
+
+        def hear(error: ProviderError) -> None:
+            if error.code in _REFUSES_ALL and error.code not in others:
+                self.on_refusal(error)
+
+        return hear
 
     async def _turn(self, request: ModelRequest, place: int) -> Turn:
         limiter, stage = self.limiter(request.stage, place), self.bound.stages[request.stage]

@@ -153,6 +153,8 @@ CODES: dict[str, Code] = {}
 
 # Of the codes below, the failures of a model server that time may mend: the same request is worth sending again.
 TRANSIENT = ("LLM_RATE_LIMITED", "LLM_TIMEOUT", "LLM_UNAVAILABLE")
+# Those by which a server has refused a request: it ran no model for it, so the call took no token.
+REFUSALS = ("LLM_AUTH", "LLM_QUOTA", "LLM_RATE_LIMITED", "LLM_REQUEST")
 
 
 def register_codes(rows: Iterable[Code]) -> None:

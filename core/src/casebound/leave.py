@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from casebound.budget import Reservation
 from casebound.contracts.model_call import Usage
-from casebound.errors import ProviderError
+from casebound.errors import REFUSALS, ProviderError
 from casebound.llm.limits import Turn
-from casebound.spending import REFUSALS
 
 # What a server says when it wants everybody to wait, and not only whoever asked.
 WISHES = ("LLM_RATE_LIMITED", "LLM_UNAVAILABLE")
 
 
 class Leave:
-    """A `casebound.llm.permit.Permit` whose end its giver tells."""
+    """A `casebound.llm.permit.Permit` whose end its giver tells; `hear` is called with what its provider fails with."""
 
-    __slots__ = ("_reservation", "_turn")
+    __slots__ = ("_hear", "_reservation", "_turn")
 
-    def __init__(self, turn: Turn, reservation: Reservation) -> None:
+    def __init__(self, turn: Turn, reservation: Reservation, hear: Callable[[ProviderError], None]) -> None:
+        self._hear = hear
         self._turn = turn
         self._reservation = reservation
 
@@ -31,6 +33,7 @@ class Leave:
             self._turn.pause(error.retry_after)
         if error.code in REFUSALS:
             self._reservation.refused()
+        self._hear(error)
 
     def used(self, usage: Usage) -> None:
         """Count what was reported; where less than both figures was, the worst case stays for the other."""

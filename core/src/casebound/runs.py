@@ -12,6 +12,7 @@ from itertools import chain
 
 from casebound.contracts.case import Admission
 from casebound.descriptors import make_room
+from casebound.engine import unheard
 from casebound.errors import CaseboundError, SettingsError, UnavailableError
 from casebound.gate import Gate
 from casebound.llm.tally import Tally
@@ -109,7 +110,8 @@ class Run:
         """Check everything that can be known beforehand; nothing is written.
 
         Raises:
-            SettingsError: an unknown phase, runner, package or case; a missing variable or key; a number that is none.
+            SettingsError: no workspace; an unknown phase, runner, package or case; a missing variable or key; a number
+                that is none.
         """
         self.project = project
         self.options = options
@@ -119,6 +121,7 @@ class Run:
         self.tell: Callable[[Ended], None] = lambda ended: None
         self.jobs = options.jobs or project.settings.limits.in_flight
         _check_numbers(options)
+        _check_workspace(project.workspace)
         project.check_run(options.stop_after)
         # A process that a runner started for one case does the work itself.
         self._run_jobs = run_here if options.resumes or options.leased else project.runner()
@@ -142,13 +145,13 @@ class Run:
             else:
                 _check_lease(index, self.options.package_id, owner)
             dispatch = self._dispatch(index, owner)
-            engine.gate, engine.tally = self.gate, self.tally
+            engine.gate, engine.tally, engine.on_refusal = self.gate, self.tally, dispatch.refused
             gc.freeze()  # what is loaded by now stays loaded: the collector need not look at it again for every case
             try:
                 project.work(self._supervised(dispatch, began))
             finally:
                 gc.unfreeze()
-                engine.gate, engine.tally = Gate(), Tally()
+                engine.gate, engine.tally, engine.on_refusal = Gate(), Tally(), unheard
             if isinstance(dispatch.failure, OSError):
                 raise dispatch.failure
             return self._summary(take_account(index, owner, self._selection), dispatch.failure)
@@ -201,6 +204,7 @@ class Run:
             dispatches=self.tally.sent,
             input_tokens=self.tally.input_tokens,
             output_tokens=self.tally.output_tokens,
+            unreported_calls=self.tally.unreported_calls,
             stopped=self.gate.reason,
             retry_at=account.retry_at,
             refused=tuple(self.outcomes.refused),
@@ -257,6 +261,14 @@ def _check_lease(index: Index, package_id: str | None, owner: str) -> None:
     row = None if package_id is None else index.get(package_id)
     if row is None or row.lease_owner != owner:
         raise UnavailableError("CASE_BUSY", where=f"package {package_id}", found="a case that another run leases")
+
+
+def _check_workspace(workspace: Workspace) -> None:
+    if not workspace.root.is_dir():
+        expected = "the folder of a workspace; `casebound import` makes one"
+        raise SettingsError(
+            "USAGE", pointer="--workspace", path=str(workspace.root), found="no such folder", expected=expected
+        )
 
 
 def _check_numbers(options: RunOptions) -> None:

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from casebound.contracts.model_call import ModelRequest, Outcome, Usage
+from casebound.errors import REFUSALS
 from casebound.llm.attempts import OUTCOME, REPLY, REQUEST, AttemptLog
 from casebound.progress import begun_revisions
 from casebound.specs import CORE_STAGES
@@ -21,7 +22,6 @@ from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 
 FRAME_TOKENS = 64
-REFUSALS = ("LLM_AUTH", "LLM_QUOTA", "LLM_RATE_LIMITED", "LLM_REQUEST")
 
 # The conversations of a package: where the attempts of each lie, and its stage.
 Conversations: TypeAlias = Callable[[Package], Iterable[tuple[ConversationPaths, str]]]

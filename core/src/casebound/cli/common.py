@@ -95,7 +95,10 @@ def print_note(text: str) -> None:
     from casebound.text import visible
 
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    click.echo(visible(text, keep="\n\t").encode(encoding, "backslashreplace").decode(encoding), err=True)
+    told = visible(text, keep="\n\t").encode(encoding, "backslashreplace").decode(encoding)
+    if sys.stderr is not None:  # not by click, which would write past a live picture, and into it
+        sys.stderr.write(f"{told}\n")
+        sys.stderr.flush()
 
 
 def print_nodes(nodes: Iterable[Node]) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from casebound.clock import Clock, format_time
+from casebound.words import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,10 +57,11 @@ def lines_of(run: Run, rate: Rate) -> list[tuple[str, str]]:
         ("ended", (states or "none yet") + (f"; {outcomes.refused_total} refused" if outcomes.refused_total else "")),
         ("under way", f"{0 if dispatch is None else len(dispatch.under_way)}, calls in flight {tally.in_flight}"),
         ("calls", f"{tally.sent}" + ("" if a_minute is None else f", {a_minute:.0f} a minute")),
-        ("tokens", f"{_number(tally.input_tokens)} in, {_number(tally.output_tokens)} out"),
+        ("tokens", f"{tally.input_tokens:,} in, {tally.output_tokens:,} out" + _unreported(tally.unreported_calls)),
     ]
     if dispatch is not None and dispatch.waits_until is not None:
-        told.append(("waiting", f"until {format_time(dispatch.waits_until)}"))
+        is_due = dispatch.waits_until <= run.project.clock.now()
+        told.append(("waiting", "due" if is_due else f"until {format_time(dispatch.waits_until)}"))
     if run.gate.reason is not None:
         told.append(("stopping", run.gate.reason))
     return told
@@ -74,5 +76,5 @@ def _table(run: Run, rate: Rate) -> Table:
     return table
 
 
-def _number(tokens: int | None) -> str:
-    return "unknown" if tokens is None else f"{tokens:,}"
+def _unreported(calls: int) -> str:
+    return f"; {counted(calls, 'call')} did not say" if calls else ""

@@ -12,6 +12,7 @@ from casebound.canonical import canonical_bytes
 from casebound.clock import Clock, format_time
 from casebound.contracts.case import Admission
 from casebound.errors import CaseboundError
+from casebound.gate import INTERRUPTED
 from casebound.store import Package, layout
 from casebound.workspace.outcome import Ended, RunSummary
 
@@ -48,6 +49,10 @@ class JsonLog:
     def stopping(self, reason: str, in_flight: int) -> None:
         """Nothing new begins."""
         self._write("stopping", reason=reason, in_flight=in_flight)
+
+    def ended_at_once(self, in_flight: int) -> None:
+        """Nobody waits for the calls in flight any more."""
+        self._write("ended_at_once", reason=INTERRUPTED, in_flight=in_flight)
 
     def failed(self, error: CaseboundError) -> None:
         """The command itself failed."""

@@ -85,7 +85,7 @@ def _foretell(options: RunOptions, given: Given, *, as_json: bool) -> int:
 
 def _execute(options: RunOptions, given: Given, stopping: Stopping, *, as_json: bool, as_log: bool) -> int:
     from casebound.cli.log import JsonLog
-    from casebound.clock import SystemClock
+    from casebound.clock import SystemClock, format_time
     from casebound.errors import CaseboundError
     from casebound.render.run import run_nodes
     from casebound.runs import Run
@@ -105,8 +105,8 @@ def _execute(options: RunOptions, given: Given, stopping: Stopping, *, as_json: 
         log.summary(summary)
     if as_json:
         print_json(summary.to_json())
-    elif log is None:
-        print_nodes(run_nodes(summary.to_json(), given.options))
+    else:
+        print_nodes(run_nodes(summary.to_json(), format_time(SystemClock().now()), given.options))
     return summary.exit_status
 
 
@@ -114,10 +114,11 @@ def _watched(run: Run, stopping: Stopping, log: JsonLog | None, *, as_json: bool
     """Execute the run; a terminal sees a picture of it, a pipe a line a case, a log every event."""
     output, pictured = sys.stdout, log is None and sys.stderr.isatty()
     if log is not None:
-        run.project.on_step, run.tell, stopping.say = log.step, log.ended, log.stopping
+        run.project.on_step, run.tell = log.step, log.ended
+        stopping.say, stopping.say_last = log.stopping, log.ended_at_once
     else:
         lined = not as_json and not (pictured and output.isatty())
-        run.tell = _teller(output if lined else None)
+        run.tell = _teller(run, output if lined else None)
     with ExitStack() as shown:
 
         def leave() -> NoReturn:
@@ -136,18 +137,21 @@ def _watched(run: Run, stopping: Stopping, log: JsonLog | None, *, as_json: bool
             leave()
 
 
-def _teller(output: TextIO | None) -> Callable[[Ended], None]:
+def _teller(run: Run, output: TextIO | None) -> Callable[[Ended], None]:
     """Return what tells of a case that ended: a line on `output`, and what is wrong with it on standard error."""
+    from casebound.clock import format_time
     from casebound.settings import redact_environment
 
     def tell(ended: Ended) -> None:
         row = ended.row
-        code, until = ended.code or row.code, f"until {row.retry_at}" if row.retry_at else None
+        code, until = ended.code or row.code, None
+        if row.retry_at:
+            until = f"until {row.retry_at}" if row.retry_at > format_time(run.project.clock.now()) else "due"
         if output is not None:
             print_text("  ".join(filter(None, (row.package_id, row.state, code, until))), output)
         if ended.refused:
             print_note(f"{row.package_id}: {ended.message}")
-            if debugging():
-                print_note(redact_environment("".join(traceback.format_exception(ended.error))))
+        if ended.message is not None and debugging():
+            print_note(redact_environment("".join(traceback.format_exception(ended.error))))
 
     return tell

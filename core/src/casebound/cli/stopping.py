@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO
 
 from casebound.cli.common import print_note
 from casebound.gate import INTERRUPTED
+from casebound.words import counted
 
 if TYPE_CHECKING:
     from casebound.runs import Run
@@ -36,11 +37,13 @@ class Stopping:
 
     Attributes:
         say: called with the reason and the number of calls in flight, when nothing new begins.
+        say_last: called with the number of calls in flight, which nobody waits for any more, at the second signal.
         leave: ends the process, where it takes too long to end by itself.
     """
 
     def __init__(self) -> None:
         self.say: Callable[[str, int], None] = _say
+        self.say_last: Callable[[int], None] = _say_last
         self.leave: Callable[[], object] = lambda: leave_at_once(sys.stdout, sys.stderr)
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
@@ -84,6 +87,8 @@ class Stopping:
 
     def _end_at_once(self) -> None:
         if self._task is not None:
+            with suppress(OSError):
+                self.say_last(0 if self._run is None else self._run.tally.in_flight)
             self._task.cancel()
             self._task.get_loop().call_later(_A_MOMENT_S, self.leave)
 
@@ -100,3 +105,8 @@ def _say(reason: str, in_flight: int) -> None:
     calls = "1 call" if in_flight == 1 else f"{in_flight} calls"
     waits = f"waiting for {calls} in flight" if in_flight else "waiting for what is being recorded"
     print_note(f"{reason}: nothing new begins, {waits}; once more stops at once")
+
+
+def _say_last(in_flight: int) -> None:
+    lost = f"; {counted(in_flight, 'call')} in flight counted as unknown" if in_flight else ""
+    print_note(f"{INTERRUPTED}: ended at once{lost}; the next `casebound run` goes on")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from casebound.contracts.model_call import Usage
-from casebound.errors import ProviderError
+from casebound.errors import REFUSALS, ProviderError
 from casebound.llm.permit import Permit
 
 
@@ -18,13 +18,15 @@ class Tally:
     Attributes:
         sent: calls that began.
         in_flight: of those, the ones that have not ended.
-        input_tokens, output_tokens: of all replies that were read, as reported; None once one call did not report.
+        input_tokens, output_tokens: of all calls that have ended, as reported; none for one that was refused.
+        unreported_calls: how many of them did not report both, so that no sum looks whole that is not.
     """
 
     sent: int = 0
     in_flight: int = 0
-    input_tokens: int | None = 0
-    output_tokens: int | None = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    unreported_calls: int = 0
 
     @contextmanager
     def counted(self, permit: Permit) -> Iterator[Permit]:
@@ -36,8 +38,13 @@ class Tally:
             yield call
         finally:
             call.land()
-            self.input_tokens = _sum(self.input_tokens, call.usage.input_tokens)
-            self.output_tokens = _sum(self.output_tokens, call.usage.output_tokens)
+            if not call.refused:
+                self._add(_reported(call.usage.input_tokens), _reported(call.usage.output_tokens))
+
+    def _add(self, input_tokens: int | None, output_tokens: int | None) -> None:
+        self.input_tokens += input_tokens or 0
+        self.output_tokens += output_tokens or 0
+        self.unreported_calls += input_tokens is None or output_tokens is None
 
 
 class _Call:
@@ -45,6 +52,7 @@ class _Call:
 
     def __init__(self, tally: Tally, permit: Permit) -> None:
         self.usage = Usage()
+        self.refused = False
         self._tally = tally
         self._permit = permit
         self._flies = True
@@ -59,6 +67,7 @@ class _Call:
         self._permit.over()
 
     def failed(self, error: ProviderError) -> None:
+        self.refused = error.code in REFUSALS
         self._permit.failed(error)
 
     def used(self, usage: Usage) -> None:
@@ -66,5 +75,5 @@ class _Call:
         self._permit.used(usage)
 
 
-def _sum(total: int | None, count: int | None) -> int | None:
-    return None if total is None or count is None or count < 0 else total + count
+def _reported(tokens: int | None) -> int | None:
+    return None if tokens is None or tokens < 0 else tokens

@@ -17,13 +17,20 @@ _STOPPED = {
 }
 
 
-def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
-    """Return the picture of what `run --format json` prints; `options` find the same settings and cases again.
+def run_nodes(summary: Mapping[str, Any], now: str, options: str = "") -> list[Node]:
+    """Return the picture of what `run --format json` prints.
 
     States and times come out of the index, which may be a database of others: they are data.
+
+    Args:
+        summary: what it prints.
+        now: as `format_time` writes it; a time that has come by then is no advice.
+        options: with which the next command finds the same settings and cases.
     """
     tokens = summary["tokens"]
-    used = f"tokens {_number(tokens['input'])} in, {_number(tokens['output'])} out"
+    used = f"tokens {tokens['input']} in, {tokens['output']} out"
+    if tokens["unreported_calls"]:
+        used += f" ({counted(tokens['unreported_calls'], 'call')} did not say)"
     if "money" in summary:
         used += f", money {summary['money'] or 'unknown'}"
     head = node(
@@ -31,7 +38,7 @@ def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
         f"  {summary['had']} taken further, {counted(summary['dispatches'], 'model call')}, {used}",
         children=[*_states(summary), *refused_nodes(summary, ", each left as it was")],
     )
-    return [head, *_ending(summary, options)]
+    return [head, *_ending(summary, now, options)]
 
 
 def _states(summary: Mapping[str, Any]) -> Iterator[Node]:
@@ -39,19 +46,17 @@ def _states(summary: Mapping[str, Any]) -> Iterator[Node]:
         yield node(data(state, _STYLES.get(state, "")), f"  {number}")
 
 
-def _ending(summary: Mapping[str, Any], options: str) -> Iterator[Node]:
+def _ending(summary: Mapping[str, Any], now: str, options: str) -> Iterator[Node]:
     stopped, left = summary["stopped"], summary["left"]
     if stopped:
         yield node("stopped  ", Piece(_STOPPED.get(stopped, stopped), "yellow"))
     if summary.get("error"):
-        yield node(prose(summary["error"], "red"))
+        first, *others = summary["error"].splitlines()
+        yield node(prose(first, "red"), children=[node(prose(line.strip())) for line in others])
     if left:
         command = f"casebound run {options}".rstrip()
-        when: list[Piece | str] = [", or after ", data(summary["retry_at"])] if summary["retry_at"] else []
+        retry_at = summary["retry_at"] or ""
+        when: list[Piece | str] = [", or after ", data(retry_at)] if retry_at > now else []
         yield node(
             f"left     {counted(left, 'case')} not done: ", whole(command), " goes on with those that can", *when
         )
-
-
-def _number(tokens: int | None) -> str:
-    return "unknown" if tokens is None else f"{tokens}"

@@ -2,8 +2,9 @@
 
 Rules:
 - What a run knows of cases is counts, and what is under way: memory does not grow with their number.
-- A case that ends with an error ends alone. What concerns all of them (a full disk, an index that is gone, a budget of
-  the whole run, an output that is closed) closes the gate: nothing new begins, what is in flight ends and is recorded.
+- A case that ends with an error ends alone. What concerns all of them (settings that are wrong, a key that is refused,
+  a full disk, an index that is gone, a budget of the whole run, an output that is closed) closes the gate: nothing new
+  begins, what is in flight ends and is recorded.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from casebound.engine import Engine
-from casebound.errors import CaseboundError
+from casebound.errors import CaseboundError, ProviderError
 from casebound.gate import Stopped
 from casebound.guard import plugin_guard
 from casebound.pipeline import Pipeline
@@ -29,8 +30,6 @@ from casebound.workspace.row import CaseRow, derive_row
 from casebound.workspace.runner import Job, RunJobs
 from casebound.workspace.selection import Selection
 
-# Not the case's own: whoever goes on after it fails in the same way, and pays for it.
-_OF_ALL = ("WORKSPACE_WRITE",)
 _MOST_AHEAD = 16
 _LOOK_AGAIN_S = 5.0
 
@@ -93,11 +92,15 @@ class Dispatch:
     async def run(self, run_jobs: RunJobs) -> None:
         """Take every selected case further, until nothing is due or the gate is closed; then look at `failure`."""
         try:
-            async with self._leases.kept(self._engine.clock), aclosing(self._jobs()) as jobs:
+            async with self._leases.kept(self._engine.clock, self._engine.gate), aclosing(self._jobs()) as jobs:
                 with plugin_guard("the runner"):
                     await run_jobs(jobs, self._task.most)
         except CaseboundError as exc:
             self._end_all(exc, exc.code)
+
+    def refused(self, error: ProviderError) -> None:
+        """End the run: the server refuses everybody. On the event loop, before anybody else can be asked."""
+        self._end_all(error, error.code)
 
     # --- jobs -------------------------------------------------------------------------------------------------------
 
@@ -204,7 +207,7 @@ class Dispatch:
         """Tell that a case ended, and end the run where that concerns all of them."""
         if ended.of_the_run and ended.code is not None:
             self._engine.gate.close(ended.code)
-        elif ended.error is not None and ended.code in _OF_ALL:
+        elif ended.error is not None and ended.code is not None and ended.of_all:
             self._end_all(ended.error, ended.code)
         try:
             self._tell(ended)

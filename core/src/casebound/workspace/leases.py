@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from casebound.clock import Clock, parse_time
 from casebound.errors import CaseboundError, IntegrityError
-from casebound.gate import INTERRUPTED
+from casebound.gate import INTERRUPTED, Gate
 from casebound.workspace.index import Index
 from casebound.workspace.row import CaseRow
 from casebound.workspace.selection import Selection
@@ -49,8 +49,8 @@ class Leases:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="casebound-index")
 
     @asynccontextmanager
-    async def kept(self, clock: Clock) -> AsyncIterator[None]:
-        """Renew the leases as long as the block lasts, and give back what it leaves.
+    async def kept(self, clock: Clock, gate: Gate) -> AsyncIterator[None]:
+        """Renew the leases as long as the block lasts, and give back what it leaves, for the reason of the gate.
 
         Raises:
             CaseboundError: they could not be given back; they end by themselves then.
@@ -61,7 +61,7 @@ class Leases:
         finally:
             renewing.cancel()
             try:
-                await asyncio.shield(asyncio.ensure_future(self._give_back()))
+                await asyncio.shield(asyncio.ensure_future(self._give_back(gate.reason or INTERRUPTED)))
             finally:
                 self._thread.shutdown(wait=False)
 
@@ -110,12 +110,12 @@ class Leases:
             with suppress(CaseboundError):  # the lock on each package holds nevertheless, and the next claim tells
                 await self._ask(lambda: self._index.renew(self.owner))
 
-    async def _give_back(self) -> None:
+    async def _give_back(self, reason: str) -> None:
         if self._lent:
             return
         rows = []
         for package_id in await self.held():
             with suppress(CaseboundError):
-                rows.append((self._derive(package_id), INTERRUPTED))
+                rows.append((self._derive(package_id), reason))
         await self._ask(lambda: self._index.release_all(self.owner, rows))
         await self._ask(lambda: self._index.drop(self.owner))

@@ -18,8 +18,10 @@ from casebound.store import Package
 from casebound.workspace.row import CaseRow
 
 BUSY, BUDGET, BROKEN_CONTRACT = "CASE_BUSY", "BUDGET_REACHED", "CONTRACT_BROKEN"
+# Of everybody: whoever goes on after it fails in the same way, and may pay for it.
+_OF_ALL = ("WORKSPACE_WRITE", "SETTINGS_")
 _MOST_TOLD = 20
-_UNAVAILABLE, _INTERRUPTED_STATUS = 3, 130
+_INTERRUPTED_STATUS = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,14 @@ class Ended:
         return isinstance(self.error, Stopped)
 
     @property
+    def of_all(self) -> bool:
+        """Whether every other case would end with the same error: the settings or the workspace are wrong."""
+        return isinstance(self.error, CaseboundError) and self.error.code.startswith(_OF_ALL)
+
+    @property
     def refused(self) -> bool:
         """Whether it was left as it was for a reason of its own."""
-        return self.error is not None and self.code != BUSY and not self.of_the_run
+        return self.error is not None and self.code != BUSY and not (self.of_the_run or self.of_all)
 
 
 @dataclass(slots=True)
@@ -96,7 +103,8 @@ class RunSummary:
         had: how many of them the run took further, or tried to.
         left: selected cases that are not done: they wait, are refused, or belong to another process.
         dispatches: model calls that were sent.
-        input_tokens, output_tokens: of these calls, as reported; None where one did not report.
+        input_tokens, output_tokens: of these calls, as reported; none for those that were refused.
+        unreported_calls: how many of them did not report both.
         stopped: why the run ended before its time; None: it did not.
         retry_at: when the next of the selected cases that wait may go on, None where no time makes a difference.
         refused: the first cases that were left as they were: package, code, error.
@@ -109,8 +117,9 @@ class RunSummary:
     had: int
     left: int
     dispatches: int
-    input_tokens: int | None
-    output_tokens: int | None
+    input_tokens: int
+    output_tokens: int
+    unreported_calls: int
     stopped: str | None
     retry_at: str | None
     refused: tuple[Mapping[str, str | None], ...]
@@ -126,7 +135,11 @@ class RunSummary:
             "had": self.had,
             "left": self.left,
             "dispatches": self.dispatches,
-            "tokens": {"input": self.input_tokens, "output": self.output_tokens},
+            "tokens": {
+                "input": self.input_tokens,
+                "output": self.output_tokens,
+                "unreported_calls": self.unreported_calls,
+            },
             "stopped": self.stopped,
             "retry_at": self.retry_at,
             "refused": [dict(one) for one in self.refused],
@@ -143,7 +156,6 @@ class RunSummary:
         """The documented exit status of the run."""
         if self.stopped == INTERRUPTED:
             return _INTERRUPTED_STATUS
-        row = CODES.get(self.stopped or "")
-        if row is not None and row.exit_status == _UNAVAILABLE:
-            return _UNAVAILABLE
+        if self.stopped in CODES:
+            return CODES[self.stopped].exit_status
         return int(bool(self.stopped or self.left or self.refused_total or self.error))
