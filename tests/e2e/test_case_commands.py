@@ -214,6 +214,19 @@ def test_the_next_command_finds_settings_and_cases_again(run: Run, project: Inve
     assert run(*shlex.split(shown)).returncode == 0
 
 
+def test_what_waits_for_a_retry_is_never_to_be_revised_again(run: Run, project: Inventory) -> None:
+    """A repeated `revise` would begin a further interpretation, and pay for every stage again."""
+    assert run("resolve", "report.md").returncode == 0
+    project.configure(behave("LLM_RATE_LIMITED"))
+    without = run("revise", "INC-7")
+    assert "next  resolve the same report again, not before " in without.stdout
+    assert run("import", "report.md").returncode == 0  # from here on there is an index
+    for command in ("revise", "show"):
+        assert "next  casebound run --package-id INC-7, not before " in run(command, "INC-7").stdout
+    fresh = run("resolve", "report.md", "--package-id", "fresh", "--stop-after", "admission").stdout
+    assert "next  casebound run --package-id fresh: it goes on from here" in fresh
+
+
 def test_resume_waits_for_its_time_and_then_goes_on(run: Run, project: Inventory) -> None:
     project.configure(behave("LLM_QUOTA"))
     assert run("resolve", "report.md").returncode == 1
