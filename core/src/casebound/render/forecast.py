@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from casebound.render.tree import Node, Piece, data, node, whole
+from casebound.render.tree import Node, Piece, data, node, prose, whole
 from casebound.words import counted
 
 
@@ -43,6 +43,17 @@ def _money(money: str | None) -> str:
 def _refused(found: Mapping[str, Any]) -> Iterator[Node]:
     total, shown = found["refused_total"], found["refused"]
     if total:
-        cases = [node(data(one["package"]), "  ", Piece(one["code"], "red")) for one in shown]
+        cases = list(_refused_cases(shown))
         more = [node(Piece(f"and {total - len(shown)} more", "dim"))] if total > len(shown) else []
         yield node(Piece("refused", "red"), f"  {total}", children=[*cases, *more])
+
+
+def _refused_cases(shown: Sequence[Mapping[str, str]]) -> Iterator[Node]:
+    """Yield a line a case; the first one of each code says why."""
+    told = set()
+    for one in shown:
+        why = () if one["code"] in told else one["error"].split("\n")[1:]
+        told.add(one["code"])
+        yield node(
+            data(one["package"]), "  ", Piece(one["code"], "red"), children=[node(prose(line.strip())) for line in why]
+        )

@@ -295,7 +295,8 @@ def case_nodes(shown: Mapping[str, Any], options: str = "", *, runs: bool = Fals
 
     Args:
         shown: what `Project.show` gives.
-        options, runs: as of `result_nodes`.
+        options: as of `result_nodes`.
+        runs: as of `result_nodes`.
     """
     parts: dict[str, Callable[[Mapping[str, Any]], Iterable[Node]]] = {
         "plan": lambda value: map(_proposed_node, value["reply"]["searches"]),
