@@ -268,6 +268,24 @@ def test_revise_asks_anew_under_the_settings_at_hand_and_says_where_the_answer_i
     assert run("verify", ".casebound/cases/INC-7").returncode == 0
 
 
+def test_several_cases_are_revised_and_one_that_refuses_does_not_end_the_others(run: Run, project: Inventory) -> None:
+    project.configure(behave("nonsense"))
+    for name in ("one", "two"):
+        assert run("resolve", "report.md", "--package-id", name).returncode == 1
+    project.configure(behave("answer"))
+    done = run("revise", "one", "nobody", "two", "--format", "json")
+    assert [Path(str(line["package"])).name for line in lines(done)] == ["one", "two"]
+    assert {line["state"] for line in lines(done)} == {"interpreted"}
+    assert (done.returncode, done.stderr.count("CASE_UNKNOWN")) == (1, 1)
+    assert run("revise", "one", "two", "--stop-after", "research").returncode == 0
+    nobody = run("revise", "nobody", "none")
+    assert (nobody.returncode, nobody.stdout, nobody.stderr.count("CASE_UNKNOWN")) == (2, "", 2)
+
+
+def test_the_case_of_resume_is_optional_in_its_help(run: Run) -> None:
+    assert "resume [OPTIONS] [CASE]" in run("resume", "--help").stdout
+
+
 def test_a_database_that_is_away_blocks_the_case_and_is_no_miss(run: Run, project: Inventory) -> None:
     assert run("resolve", "report.md", "--stop-after", "construction").returncode == 0
     kept = project.damage()

@@ -81,7 +81,7 @@ def show(case: str, given: Given, as_json: bool) -> None:
 
 
 @click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
-@click.argument("case", metavar="CASE", required=False)
+@click.argument("case", metavar="[CASE]", required=False)
 @click.option("--due", is_flag=True, help="Instead: every blocked case whose retry time has come.")
 @stop_option
 @replay_option
@@ -101,14 +101,33 @@ def resume(
 
 
 @click.command(
-    help="Interpret a CASE (its id, or a package id) anew under the settings at hand; its earlier interpretations stay."
+    help="Interpret each CASE (its id, or a package id) anew under the settings at hand;"
+    " its earlier interpretations stay."
 )
-@case_argument
+@click.argument("cases", metavar="CASE...", nargs=-1, required=True)
 @stop_option
 @project_options
-def revise(case: str, stop_after: str | None, given: Given, as_json: bool) -> int:
-    """Begin a new interpretation of one case, take it as far as it goes, and print its result."""
-    return _take_further(given, as_json, lambda project: project.revise(case, stop_after=stop_after))
+def revise(cases: tuple[str, ...], stop_after: str | None, given: Given, as_json: bool) -> int:
+    """Begin a new interpretation of cases in the order given; one that refuses is told, and the next one is revised."""
+    from casebound.errors import CaseboundError
+    from casebound.result import common_exit_status
+
+    if len(cases) == 1:
+        return _take_further(given, as_json, lambda project: project.revise(cases[0], stop_after=stop_after))
+    statuses = []
+    with given.open() as project:
+        project.check_run(stop_after)  # what refuses all of them is told once
+        for case in cases:
+            try:
+                with progress() as project.on_step:
+                    result = project.revise(case, stop_after=stop_after)
+            except CaseboundError as exc:
+                print_note(str(exc.placed(case)))
+                statuses.append(exc.exit_status)
+                continue
+            statuses.append(_told(project, result, as_json, given.options))
+            _print_notes(project)
+    return common_exit_status(statuses)
 
 
 @click.command(
