@@ -20,6 +20,7 @@ _KINDS = {
     "a valid dictionary or instance of": "a table for",
     "a valid dictionary": "a table",
     "a valid string": "a string",
+    "an instance of Decimal": "a number",
 }
 
 
