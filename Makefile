@@ -11,7 +11,7 @@ TOOLS := mypy ruff import-linter pytest-timeout pytest-xdist types-jsonschema ty
 CODEX := 0.171.0
 QUICK := not services and not faults and not realdata and not foreign
 # No test takes so long: one that hangs fails with where it stood, and the others go on.
-PYTEST := $(BIN)/python -m pytest -q --timeout=600
+PYTEST := $(BIN)/python -m pytest -q --timeout=900
 
 help:            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12

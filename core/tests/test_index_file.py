@@ -48,13 +48,9 @@ def change(file: Path, *statements: str) -> None:
 
 def test_a_workspace_has_no_index_until_somebody_opens_one(place: IndexPlace, file: Path) -> None:
     assert not is_used(place.workspace, place.settings)
-    assert Index.open_if_used(place.workspace, place.settings, place.clock) is None
     assert not file.exists()
     with place.open():
         assert is_used(place.workspace, place.settings)
-        again = Index.open_if_used(place.workspace, place.settings, place.clock)
-        assert again is not None
-        again.close()
 
 
 def test_the_file_has_a_write_ahead_log_and_leaves_nothing_beside_it(place: IndexPlace, file: Path) -> None:

@@ -53,7 +53,14 @@ def test_another_process_of_the_same_number_is_not_the_owner(worker: Worker) -> 
 
 @pytest.mark.parametrize(
     ("part", "other"),
-    [(r":[^:/]+:(?=[0-9]*/)", ":another-start-of-the-machine:"), (r":[0-9]*/", ":1/"), (r"^.*$", "somebody")],
+    [
+        (r":[^:/]+:(?=[0-9]*/)", ":another-start-of-the-machine:"),
+        (r":[0-9]*/", ":1/"),
+        (r"/[0-9]+:", f"/{'9' * 20}:"),
+        (r"/[0-9]+:", f"/{'9' * 5000}:"),
+        (r"^.*$", "somebody"),
+    ],
+    ids=["another boot", "another namespace", "no process's number", "no number at all", "no name"],
 )
 def test_nobody_knows_of_a_process_elsewhere_whether_it_lives(part: str, other: str) -> None:
     owner = re.sub(part, other, dead_owner())

@@ -73,6 +73,14 @@ def test_packages_without_a_row_get_one_and_rows_without_a_package_go(place: Ind
         assert [(row.package_id, row.state) for row in index.rows()] == [("INC-1", "admitted"), ("INC-2", "planned")]
 
 
+@pytest.mark.parametrize("name", ["..", ".", "/", "../reports", "INC-1/source", ""])
+def test_a_row_whose_name_no_package_has_goes_wherever_it_leads(place: IndexPlace, name: str) -> None:
+    for again in (reconcile, lambda index, workspace, phases: reindexed(place).__enter__().close()):
+        with place.open(CaseRow(name, state="broken", code="STORE_JSON")) as index:
+            again(index, place.workspace, ())
+            assert ids(index) == list(IDS)
+
+
 def test_a_case_that_appears_meanwhile_keeps_its_row(place: IndexPlace, monkeypatch: pytest.MonkeyPatch) -> None:
     with place.open() as index:
         known = place.workspace.package_ids()

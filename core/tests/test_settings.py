@@ -167,6 +167,10 @@ def test_words_of_the_validator_are_told_in_those_of_the_file(write):
     assert "dictionary" not in str(error)
     error = refused(write(FULL.replace("input = 0.1", 'input = "cheap"')))
     assert (error.pointer, error.found, error.expected) == ("llm.price.input", "'cheap' (string)", "a number")
+    error = refused(write(FULL + "run_money = '0.5'\n"))
+    assert (error.pointer, error.expected) == ("budget.run_money", "a number")
+    error = refused(write(FULL + "run_money = nan\n"))
+    assert error.found == "NaN (float)"
 
 
 def test_own_catalogs_below_the_name_of_the_presets_get_the_right_table_suggested(write):

@@ -7,11 +7,15 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 import casebound
+import click
+import pytest
 from casebound.binding import bind, bind_stage
+from casebound.cli.program import program
 from casebound.host import build_host
 from casebound.llm.limits import MOST_PAUSE_S
 from casebound.prices import Prices
@@ -26,6 +30,8 @@ from casebound.testing.inventory import write_inventory
 from casebound.testing.inventory_command import behave, calls, install_inventory
 from casebound.testing.inventory_model import InventoryModel
 from casebound.workspace.forecast import Forecast
+from casebound.workspace.importing import ImportSummary
+from casebound.workspace.outcome import RunSummary
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = ROOT / "docs" / "guide"
@@ -211,3 +217,37 @@ def test_the_guide_has_a_row_for_each_version_of_both_counters():
         table = text.partition(f"| {counter} |")[2].partition("\n\n")[0]
         versions = {version for of, version in host.protocols if of == stage and 0 < version < 1000}
         assert {int(number) for number in re.findall(r"^\| ([0-9]+) \|", table, re.MULTILINE)} == versions
+
+
+def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Yield all commands of core by what one types."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{prefix}{name} ")
+        elif command is not None:
+            yield f"{prefix}{name}", command
+
+
+def test_the_guide_for_programs_names_every_command_that_answers_them():
+    """Those of `bench` stand in the guide on benchmarks."""
+    text = (GUIDES / "programs.md").read_text(encoding="utf-8")
+    answering = [name for name, command in commands(program) if any("--format" in one.opts for one in command.params)]
+    assert len(answering) > 15
+    assert [name for name in answering if f"`{name}`" not in text and not name.startswith("bench ")] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("import", ImportSummary().to_json()),
+        ("run", RunSummary({}, 0, 0, 0, 0, 0, None, None, (), 0, error="…", is_priced=True).to_json()),
+        ("run --dry-run", Forecast().to_json()),
+    ],
+)
+def test_the_guide_for_programs_names_every_key(command, answer):
+    (row,) = re.findall(
+        rf"^\| `{command}` \| (.*)$", (GUIDES / "programs.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert [key for key in answer if f'"{key}"' not in row and f"`{key}`" not in row] == []

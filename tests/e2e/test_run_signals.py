@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -77,13 +78,13 @@ def configure(project: Inventory, server: HoldingServer, more: str = "") -> None
     project.configure(text + f'\n[llm.openai]\nbase_url = "{server.url}/v1"\n')
 
 
-def start(project: Inventory, *options: str) -> subprocess.Popen[str]:
+def start(project: Inventory, *options: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "casebound", "run", "--workspace", "workspace", "--format", "json", *options],
         cwd=project.folder,
         env={**os.environ},
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         encoding="utf-8",
         preexec_fn=listen_to_ctrl_c,
     )
@@ -277,3 +278,21 @@ def test_a_reader_that_leaves_ends_the_run_in_order(project: Inventory, server: 
     assert (process.wait(PATIENCE_S), errors) == (1, "")
     assert states(project).count("interpreted") in (1, 2)
     assert is_resumable(project, server)
+
+
+def test_a_second_signal_ends_a_run_whose_output_nobody_reads(project: Inventory, server: HoldingServer) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)
+    process = start(project, stderr=writing)
+    wait_until(lambda: bool(server.tasks()))
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    for descriptor in (reading, writing):
+        os.close(descriptor)
+    assert is_finished_by_a_run(project, server)

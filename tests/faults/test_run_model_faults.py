@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from casebound.clock import parse_time
+from casebound.clock import format_time, parse_time
 from casebound.strict_json import parse_json
 from casebound.testing.killable import Commands
 from casebound.testing.loopback import Fault, Response
@@ -31,7 +31,6 @@ FAULTS = {
     "foreign": (HTML, "LLM_UNAVAILABLE"),
 }
 PATIENT_S = 600
-PATIENT = (Response(status=429, headers={"retry-after": str(PATIENT_S)}), "LLM_RATE_LIMITED")
 RETRIES = 2
 RUN = ("run", "--jobs", "16", "--workspace", "workspace", "--format", "json")
 TIMEOUT_S = 3
@@ -39,24 +38,23 @@ TIMEOUT_S = 3
 
 @pytest.fixture
 def troubled(project) -> tuple[ManyCases, ModelServer]:
-    words = [*FAULTS, "patient", "late", "calm"]
+    words = [*FAULTS, "late", "calm"]
     many, server = project("troubled", words, timeout_s=TIMEOUT_S, more="[limits]\nin_flight = 16\n")
     for word, (response, _) in FAULTS.items():
         server.trouble(f" {word} ", "plan", response, for_ever=True)
-    server.trouble(" patient ", "plan", PATIENT[0], for_ever=True)
     return many, server
 
 
 def words_of(server: ModelServer) -> Counter[str]:
     """Return how many plans each troubled case asked for."""
     plans = [asked.user for asked in server.log if asked.task == "plan"]
-    return Counter(word for user in plans for word in (*FAULTS, "patient") if f" {word} " in user)
+    return Counter(word for user in plans for word in FAULTS if f" {word} " in user)
 
 
 def waits(project: ManyCases) -> dict[str, tuple[str, str | None]]:
     """Return state and code of each troubled case, by its word."""
     found = [(progress.state, progress.code) for progress in project.progress().values()]
-    return dict(zip((*FAULTS, "patient"), found, strict=False))
+    return dict(zip(FAULTS, found, strict=False))
 
 
 @pytest.mark.spec("A-102")
@@ -69,7 +67,7 @@ def test_each_fault_of_a_model_server_ends_in_its_own_state_after_as_many_reques
             late.wait(1)  # an answer that comes late, and in time
 
     server.arrived = arrived
-    expected = {word: code for word, (_, code) in FAULTS.items()} | {"patient": "LLM_RATE_LIMITED"}
+    expected = {word: code for word, (_, code) in FAULTS.items()}
     with Commands(["casebound_llm_openai.provider"]) as commands:
         assert commands.run(project.order("import", "reports", "--workspace", "workspace")).status == 0
         ahead = 0
@@ -83,7 +81,7 @@ def test_each_fault_of_a_model_server_ends_in_its_own_state_after_as_many_reques
             assert summary["left"] == len(expected)
             assert summary["dispatches"] == len(expected) + (6 if round_ == 1 else 0)
             assert_nothing_is_sent_before_its_time(commands, project, server, ahead)
-            ahead += PATIENT_S + 60
+            ahead += 120
         assert Counter(project.states()) == {"blocked": len(expected), "interpreted": 2}
         assert commands.run(project.order(*RUN, ahead_s=ahead)).status == 1
         assert words_of(server) == dict.fromkeys(expected, RETRIES + 1)  # a blocked case never goes on by itself
@@ -101,12 +99,25 @@ def test_each_fault_of_a_model_server_ends_in_its_own_state_after_as_many_reques
 
 
 def assert_nothing_is_sent_before_its_time(commands, project: ManyCases, server: ModelServer, ahead: float) -> None:
-    sent, found = len(server.log), project.progress()
-    retry_at = {progress.retry_at for progress in found.values() if progress.retry_at}
-    at = {word: progress.retry_at for word, progress in zip((*FAULTS, "patient"), found.values(), strict=False)}
-    others = max(moment for word, moment in at.items() if word != "patient")
-    assert timedelta(seconds=PATIENT_S - 60 - 30) < at["patient"] - others < timedelta(seconds=PATIENT_S)
+    sent = len(server.log)
+    retry_at = min(progress.retry_at for progress in project.progress().values() if progress.retry_at)
     ended = commands.run(project.order(*RUN, ahead_s=ahead))
     assert ended.status == 1
-    assert parse_time(parse_json(ended.out.encode())["retry_at"]) == min(retry_at)
+    assert parse_time(parse_json(ended.out.encode())["retry_at"]) == retry_at
     assert len(server.log) == sent
+
+
+def test_a_case_waits_as_long_as_the_server_asks_and_no_longer(project) -> None:
+    many, server = project("patient", ["patient"])
+    server.trouble("patient", "plan", Response(status=429, headers={"retry-after": str(PATIENT_S)}))
+    with Commands(["casebound_llm_openai.provider"]) as commands:
+        assert commands.run(many.order("import", "reports", "--workspace", "workspace")).status == 0
+        assert commands.run(many.order(*RUN)).status == 1
+        (waiting,) = many.progress().values()
+        (attempt,) = many.attempts()
+        assert (waiting.state, waiting.code, attempt.kind) == ("retry_pending", "LLM_RATE_LIMITED", "provider_error")
+        assert waiting.event.at < format_time(waiting.retry_at - timedelta(seconds=PATIENT_S - 60))
+        assert commands.run(many.order(*RUN, ahead_s=PATIENT_S - 120)).status == 1
+        assert len(server.log) == 1
+        assert commands.run(many.order(*RUN, ahead_s=PATIENT_S + 1)).status == 0
+    assert (many.states(), len(server.log)) == ({"interpreted": 1}, 4)

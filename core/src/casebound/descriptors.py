@@ -26,11 +26,12 @@ def make_room(cases: int) -> None:
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
     if hard != resource.RLIM_INFINITY and hard < needed:
+        most = (hard - ALL) // A_CASE
         raise SettingsError(
             "SETTINGS_VALUE",
             pointer="--jobs, or limits.in_flight",
             found=f"{cases} cases at once, which may need {needed} open files; this system permits {hard}",
-            expected=f"{max((hard - ALL) // A_CASE, 1)} at most",
-            hint="ask for fewer at once, or raise the limit (`ulimit -Hn`)",
+            expected=f"{most} at most" if most > 0 else f"{ALL + A_CASE} open files, for one case",
+            hint="ask for fewer at once, or raise the limit (`ulimit -Hn`)" if most > 0 else "raise it (`ulimit -Hn`)",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

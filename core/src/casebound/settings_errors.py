@@ -6,6 +6,7 @@ A value that may be a secret is never shown.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import get_args
 
@@ -94,6 +95,7 @@ def _shown(value: object, place: Sequence[str | int]) -> str:
         bool: "boolean",
         int: "integer",
         float: "float",
+        Decimal: "float",
         str: "string",
         dict: "table",
         list: "array",
@@ -103,5 +105,5 @@ def _shown(value: object, place: Sequence[str | int]) -> str:
     secret = any(is_secret_name(str(part)) or str(part).endswith(("key", "url", "_env")) for part in place)
     if (secret and isinstance(value, str)) or isinstance(value, dict | list | tuple):
         return f"a value of type {kind}"
-    text = redact(repr(value))
+    text = redact(str(value) if isinstance(value, Decimal) else repr(value))
     return f"{text[:80]}{'…' if len(text) > 80 else ''} ({kind})"

@@ -54,7 +54,7 @@ def resolve(
         with redirect_stdout(sys.stderr):  # what a provider prints when it is made is no answer
             results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
         while (result := _next(project, results)) is not None:
-            statuses.append(_told(project, result, as_json, given.options))
+            statuses.append(_told(result, as_json, given.options, runs=_runs(project)))
             _print_notes(project)
     return common_exit_status(statuses)
 
@@ -125,7 +125,7 @@ def revise(cases: tuple[str, ...], stop_after: str | None, given: Given, as_json
                 print_note(str(exc.placed(case)))
                 statuses.append(exc.exit_status)
                 continue
-            statuses.append(_told(project, result, as_json, given.options))
+            statuses.append(_told(result, as_json, given.options, runs=_runs(project)))
             _print_notes(project)
     return common_exit_status(statuses)
 
@@ -216,7 +216,7 @@ def _take_further(
     with given.open(replay_from) as project:
         with progress() as project.on_step:
             result = take(project)
-        _print_result(project, result, as_json, given.options)
+        _print_result(result, as_json, given.options, runs=_runs(project))
         _print_notes(project)
     return result.exit_status
 
@@ -232,7 +232,7 @@ def _resume_due(given: Given, as_json: bool, stop_after: str | None, replay_from
 
     def tell(result: Result) -> None:
         with redirect_stdout(answers):
-            _told(project, result, as_json, given.options)
+            _told(result, as_json, given.options, runs=_runs(project))
 
     with Stopping() as stopping, given.open(replay_from) as project:
         due = DueRun(project, tell, stop_after=stop_after)
@@ -255,27 +255,31 @@ def _next(project: Project, results: Iterator[Result]) -> Result | None:
         return next(results, None)
 
 
-def _told(project: Project, result: Result, as_json: bool, options: str) -> int:
+def _told(result: Result, as_json: bool, options: str, *, runs: bool = False) -> int:
     """Print one of several results and return its exit status; one that cannot be printed does not end the others."""
     from casebound.errors import CaseboundError
 
     try:
-        _print_result(project, result, as_json, options)
+        _print_result(result, as_json, options, runs=runs)
     except CaseboundError as exc:
         print_note(str(exc.placed(result.report or result.package or "")))
         return exc.exit_status
     return result.exit_status
 
 
-def _print_result(project: Project, result: Result, as_json: bool, options: str) -> None:
+def _print_result(result: Result, as_json: bool, options: str, *, runs: bool) -> None:
     if as_json:
         print_json(result.to_json())
         return
     from casebound.render.terminal import result_nodes
 
     line = result.to_json()
-    runs = project.has_index and project.replay is None  # a run asks the live model
     print_nodes(result_nodes(line, summary=result.summary, searches=result.searches, options=options, runs=runs))
+
+
+def _runs(project: Project) -> bool:
+    """Tell whether `casebound run` goes on with a case; where replies are replayed it would ask the live model."""
+    return project.has_index and project.replay is None
 
 
 def _print_notes(project: Project) -> None:

@@ -5,6 +5,7 @@ Rules:
 - Before there is anything to end in order, the first signal ends the command at once.
 - Whoever is ended at once gets a moment to leave nothing behind. A thread that takes longer (a look-up, a phase of a
   plugin) cannot be ended, so the process ends with it, as if it had been killed: every case can go on after that too.
+- An event loop that is held up (whoever reads the output does not) cannot end anything: then an alarm does.
 - A third signal is the system's: it kills.
 """
 
@@ -53,6 +54,7 @@ class Stopping:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, before in self._before.items():
             signal.signal(number, before)
 
@@ -69,6 +71,8 @@ class Stopping:
         if self._signals > 1:
             for one in _SIGNALS:
                 signal.signal(one, signal.SIG_DFL)
+            signal.signal(signal.SIGALRM, lambda *_: os._exit(_INTERRUPTED))
+            signal.setitimer(signal.ITIMER_REAL, 2 * _A_MOMENT_S)
 
     def _end_in_order(self) -> None:
         run = self._run

@@ -6,8 +6,8 @@ that nobody sent. Then it tells how the call ended, so that limits and budgets k
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeAlias
 
 from casebound.contracts.model_call import ModelRequest, Usage
@@ -48,9 +48,3 @@ class Unlimited:
 
 
 UNLIMITED = Unlimited()
-
-
-@asynccontextmanager
-async def unlimited(request: ModelRequest, place: int) -> AsyncIterator[Permit]:
-    """Permit every call."""
-    yield UNLIMITED

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from casebound.render.tree import Node, Piece, data, node, prose, whole
+from casebound.render.refused import refused_nodes
+from casebound.render.tree import Node, Piece, node, whole
 from casebound.words import counted
 
 
@@ -31,29 +32,10 @@ def forecast_nodes(found: Mapping[str, Any]) -> list[Node]:
             "" if limits else "   none in [budget]: nothing else bounds what the run may spend",
             children=limits,
         ),
-        *_refused(found),
+        *refused_nodes(found, why=True),
         node("Nothing was sent, and nothing written."),
     ]
 
 
 def _money(money: str | None) -> str:
     return "" if money is None else f", {money} of money"
-
-
-def _refused(found: Mapping[str, Any]) -> Iterator[Node]:
-    total, shown = found["refused_total"], found["refused"]
-    if total:
-        cases = list(_refused_cases(shown))
-        more = [node(Piece(f"and {total - len(shown)} more", "dim"))] if total > len(shown) else []
-        yield node(Piece("refused", "red"), f"  {total}", children=[*cases, *more])
-
-
-def _refused_cases(shown: Sequence[Mapping[str, str]]) -> Iterator[Node]:
-    """Yield a line a case; the first one of each code says why."""
-    told = set()
-    for one in shown:
-        why = () if one["code"] in told else one["error"].split("\n")[1:]
-        told.add(one["code"])
-        yield node(
-            data(one["package"]), "  ", Piece(one["code"], "red"), children=[node(prose(line.strip())) for line in why]
-        )

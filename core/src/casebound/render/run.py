@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from casebound.render.refused import refused_nodes
 from casebound.render.tree import Node, Piece, data, node, prose, whole
 from casebound.words import counted
 
@@ -17,7 +18,10 @@ _STOPPED = {
 
 
 def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
-    """Return the picture of what `run --format json` prints; `options` find the same settings and cases again."""
+    """Return the picture of what `run --format json` prints; `options` find the same settings and cases again.
+
+    States and times come out of the index, which may be a database of others: they are data.
+    """
     tokens = summary["tokens"]
     used = f"tokens {_number(tokens['input'])} in, {_number(tokens['output'])} out"
     if "money" in summary:
@@ -25,22 +29,14 @@ def run_nodes(summary: Mapping[str, Any], options: str = "") -> list[Node]:
     head = node(
         Piece(counted(sum(summary["cases"].values()), "case"), "bold"),
         f"  {summary['had']} taken further, {counted(summary['dispatches'], 'model call')}, {used}",
-        children=[*_states(summary), *_refused(summary)],
+        children=[*_states(summary), *refused_nodes(summary, ", each left as it was")],
     )
     return [head, *_ending(summary, options)]
 
 
 def _states(summary: Mapping[str, Any]) -> Iterator[Node]:
     for state, number in summary["cases"].items():
-        yield node(Piece(state, _STYLES.get(state, "")), f"  {number}")
-
-
-def _refused(summary: Mapping[str, Any]) -> Iterator[Node]:
-    total, shown = summary["refused_total"], summary["refused"]
-    if total:
-        cases = [node(data(one["package"]), "  ", Piece(one["code"], "red")) for one in shown]
-        more = [node(Piece(f"and {total - len(shown)} more", "dim"))] if total > len(shown) else []
-        yield node(Piece("refused", "red"), f"  {total}, each left as it was", children=[*cases, *more])
+        yield node(data(state, _STYLES.get(state, "")), f"  {number}")
 
 
 def _ending(summary: Mapping[str, Any], options: str) -> Iterator[Node]:
@@ -51,9 +47,9 @@ def _ending(summary: Mapping[str, Any], options: str) -> Iterator[Node]:
         yield node(prose(summary["error"], "red"))
     if left:
         command = f"casebound run {options}".rstrip()
-        when = f", or after {summary['retry_at']}" if summary["retry_at"] else ""
+        when: list[Piece | str] = [", or after ", data(summary["retry_at"])] if summary["retry_at"] else []
         yield node(
-            f"left     {counted(left, 'case')} not done: ", whole(command), f" goes on with those that can{when}"
+            f"left     {counted(left, 'case')} not done: ", whole(command), " goes on with those that can", *when
         )
 
 

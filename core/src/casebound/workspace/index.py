@@ -25,7 +25,6 @@ from casebound.workspace import statements, totals
 from casebound.workspace.connection import Database
 from casebound.workspace.lease import is_dead
 from casebound.workspace.opening import open_database
-from casebound.workspace.place import is_used
 from casebound.workspace.row import CaseRow
 from casebound.workspace.schema import CASES, META
 from casebound.workspace.selection import Selection
@@ -59,11 +58,6 @@ class Index:
             SettingsError: the URL cannot be used, its driver is not installed.
         """
         return cls(open_database(workspace, settings), clock, settings.workspace.lease_s)
-
-    @classmethod
-    def open_if_used(cls, workspace: Workspace, settings: Settings, clock: Clock) -> Self | None:
-        """Open the index where the workspace has one; None where nobody has made any. Raises as `open`."""
-        return cls.open(workspace, settings, clock) if is_used(workspace, settings) else None
 
     # --- rows -------------------------------------------------------------------------------------------------------
 

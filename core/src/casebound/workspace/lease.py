@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 
 _PROC = Path("/proc")
-_NAME = re.compile(r"[^/]*:([^/:]*):([^/:]*)/([0-9]+):([0-9]*):[0-9a-f]+")
+# A number with more digits is no process's, and none that a system could be asked about.
+_NAME = re.compile(r"[^/]*:([^/:]*):([^/:]*)/([0-9]{1,9}):([0-9]*):[0-9a-f]+")
 
 
 def new_owner(process: int | None = None) -> str:

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from casebound.clock import Clock, parse_time
-from casebound.errors import CaseboundError
+from casebound.errors import CaseboundError, IntegrityError
 from casebound.gate import INTERRUPTED
 from casebound.workspace.index import Index
 from casebound.workspace.row import CaseRow
@@ -76,7 +76,10 @@ class Leases:
     async def next_due(self, selection: Selection) -> datetime | None:
         """Return when the next case may go on that waits for its time. Raises as the index does."""
         at = await self._ask(lambda: self._index.next_due(self.owner, selection))
-        return None if at is None else parse_time(at)
+        try:
+            return None if at is None else parse_time(at)
+        except ValueError as exc:  # somebody else wrote it
+            raise IntegrityError("INDEX_BROKEN", where=self._index.database.place, found="a time that is none") from exc
 
     async def row(self, package_id: str) -> CaseRow:
         """Return the row of a case, as its files are, or as the index has it where nobody can look at them."""

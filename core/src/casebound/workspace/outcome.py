@@ -72,18 +72,15 @@ class Outcomes:
 
     Attributes:
         states: how often a case ended in each state.
-        busy: cases that another process held.
     """
 
     states: Counter[str] = field(default_factory=Counter)
-    busy: int = 0
     refused: list[dict[str, str | None]] = field(default_factory=list)
     refused_total: int = 0
 
     def note(self, ended: Ended) -> None:
         """Count one case."""
         self.states[ended.row.state] += 1
-        self.busy += ended.code == BUSY
         if ended.refused:
             self.refused_total += 1
             if len(self.refused) < _MOST_TOLD:

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from casebound.clock import Clock
-from casebound.errors import IntegrityError
+from casebound.errors import IntegrityError, SettingsError
 from casebound.settings import Settings
 from casebound.store import Workspace
 from casebound.workspace.index import Index
@@ -33,7 +33,7 @@ def reconcile(index: Index, workspace: Workspace, phases: Sequence[str]) -> None
     unknown = set(workspace.package_ids())
     for page in pages(lambda after: index.rows(after=after)):
         unknown.difference_update(row.package_id for row in page)
-        index.remove(row for row in page if not os.path.lexists(workspace.cases / row.package_id))
+        index.remove(row for row in page if not _stands(workspace, row))
     index.upsert(derive_row(workspace.package(package_id), phases) for package_id in sorted(unknown))
     changed = index.phases() != tuple(phases)
     _derive_again(index, workspace, phases, states=(*_TO_BE_LOOKED_AT, *(["interpreted"] if changed else [])))
@@ -72,8 +72,18 @@ def _derive_again(
 ) -> None:
     for page in pages(lambda after: index.idle(states=states, after=after)):
         index.upsert(
-            replace(derive_row(workspace.package(row.package_id), phases), changes=row.changes) for row in page
+            replace(derive_row(workspace.package(row.package_id), phases), changes=row.changes)
+            for row in page
+            if _stands(workspace, row)
         )
+
+
+def _stands(workspace: Workspace, row: CaseRow) -> bool:
+    """Tell whether anything stands where the package of `row` belongs; nothing does for what is no package's name."""
+    try:
+        return os.path.lexists(workspace.package(row.package_id).root)
+    except SettingsError:  # somebody else wrote it: a database may be shared, and a name may lead anywhere
+        return False
 
 
 def pages(read: Callable[[str], list[CaseRow]]) -> Iterator[list[CaseRow]]:
