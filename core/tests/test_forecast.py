@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from casebound.errors import ProviderError
+from casebound.render.forecast import forecast_nodes
+from casebound.render.tree import plain
 from casebound.runs import Run, RunOptions
 from casebound.spending import worst_input
 from casebound.testing.inventory import settings_text, write_inventory
@@ -138,3 +140,51 @@ def test_a_database_that_is_away_is_no_error_of_the_forecast(inventory):
     assert dict(foretell(inventory).next) == {"none": 1}
     assert files(inventory) == before
     assert foretell(inventory).money == 0
+
+
+def admit_several(inventory, number):
+    text = inventory.report.read_text()
+    for name in range(number):
+        inventory.report.write_text(text.replace("INC-7", f"INC-{name}"))
+        admit(inventory)
+
+
+def test_tokens_and_money_are_of_no_more_calls_than_may_be_made(inventory):
+    inventory.configure(settings_text(llm=f"max_output_tokens = 100\n{PRICE}"))
+    admit_several(inventory, 3)
+    found = foretell(inventory, max_dispatches=2)
+    assert (found.calls_at_most, found.output_tokens_at_most) == (2, 2 * 400)  # the longest ones of all
+    assert found.output_money_at_most * 10**6 == 10 * 2 * 400
+    assert (found.calls, found.output_tokens, sum(found.next.values())) == (2, 200, 3)
+    nothing = foretell(inventory, max_dispatches=0)
+    assert (nothing.calls, nothing.input_tokens, nothing.money, nothing.output_tokens_at_most) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("cap", "tokens", "money"),
+    [
+        ("case_money = 0.02", 2 * 9000, "0.04"),
+        ("run_money = 0.03", 2 * 9000, "0.03"),
+        ("case_tokens = 6000", 2 * 6000, "0.18"),
+        ("run_tokens = 5500", 5500, "0.18"),
+        ("case_calls = 2", 2 * 1600, "0.032"),
+        ("run_calls = 1", 800, "0.008"),
+    ],
+)
+def test_each_cap_bounds_what_policies_would_allow(inventory, cap, tokens, money):
+    inventory.configure(settings_text(llm=f"max_output_tokens = 200\n{PRICE}", more=f"[budget]\n{cap}\n"))
+    admit_several(inventory, 2)
+    found = foretell(inventory)
+    assert found.refused == []
+    assert (found.output_tokens_at_most, found.to_json()["at_most"]["output_money"]) == (tokens, money)
+
+
+@pytest.mark.parametrize("cap", ["case_money = 0.0001", "run_money = 0.0001", "case_tokens = 99", "run_tokens = 99"])
+def test_a_cap_under_which_not_one_call_fits_is_told_with_what_the_call_would_take(inventory, cap):
+    inventory.configure(settings_text(llm=PRICE, more=f"[budget]\n{cap}\n"))
+    admit_several(inventory, 2)
+    found = foretell(inventory)
+    assert (found.calls, found.calls_at_most, found.output_money_at_most, found.refused_total) == (0, 0, 0, 2)
+    drawn = plain(forecast_nodes(found.to_json()))
+    assert drawn.count("BUDGET_REACHED") == 2
+    assert drawn.count(f"budget.{cap.split()[0]}") == drawn.count("and the next call may take") == 1

@@ -217,3 +217,22 @@ def test_json_nested_without_end_is_refused_without_a_crash(opening):
 def test_the_first_fault_in_the_text_is_the_one_that_is_told():
     content = '{"comments": [{"user": NaN, "url": {"a": 1, "a": 2}}, Infinity]}'
     assert refusal(json_reader.read, content).pointer == "/comments/0/user"
+
+
+@pytest.mark.parametrize(
+    ("content", "pointer", "is_body"),
+    [
+        ('{"id": "A-1", "text": "It fails."}', "/text", True),
+        ('{"comments": [{"text": "Still."}]}', "/comments/0/text", True),
+        ('{"id": "A-1", "severity": 3}', "/severity", False),
+        ('{"body": "It fails.", "text": "It fails."}', "/text", False),
+    ],
+)
+def test_a_text_under_another_key_is_told_to_be_the_missing_body(content, pointer, is_body):
+    error = refusal(json_reader.read, content)
+    assert (error.pointer, "no body" in error.found, "call it body" in error.hint) == (pointer, is_body, is_body)
+
+
+def test_an_array_of_reports_names_the_command_that_takes_many():
+    error = refusal(json_reader.read, '[{"body": "a"}, {"body": "b"}]')
+    assert (error.found, "`casebound import FILE`" in error.hint) == ("an array", True)

@@ -165,6 +165,8 @@ def test_words_of_the_validator_are_told_in_those_of_the_file(write):
     assert (error.pointer, error.expected) == ("database.tables", "an array")
     error = refused(write(FULL.replace("[intake.headings]", "[intake]\nheadings = 3\n[enrichment.x]")))
     assert "dictionary" not in str(error)
+    error = refused(write(FULL.replace("input = 0.1", 'input = "cheap"')))
+    assert (error.pointer, error.found, error.expected) == ("llm.price.input", "'cheap' (string)", "a number")
     error = refused(write(FULL + "run_money = '0.5'\n"))
     assert (error.pointer, error.expected) == ("budget.run_money", "a number")
     error = refused(write(FULL + "run_money = nan\n"))

@@ -440,3 +440,25 @@ def test_a_changed_copy_has_bytes_of_its_own() -> None:
     reply = ModelReply(text="one", finish_reason="stop")
     assert b"one" in reply.to_bytes()
     assert b"two" in reply.model_copy(update={"text": "two"}).to_bytes()
+
+
+# --- finding a case ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "asked", "near", "found"),
+    [
+        (3, "router-9", ["router-000", "router-001", "router-002"], "'router-9'"),
+        (300, "router-07", ["router-207", "router-079"], "'router-07', and 295 packages with other ids"),
+        (300, "zzz", [], "'zzz', and 300 packages with other ids"),
+    ],
+)
+def test_an_unknown_case_is_told_with_the_ids_that_are_like_it(
+    workspace: Workspace, number: int, asked: str, near: list[str], found: str
+) -> None:
+    for name in range(number):
+        workspace.admit(workspace.package(f"router-{name:03}"))
+    with pytest.raises(SettingsError, match="CASE_UNKNOWN") as caught:
+        workspace.find(asked)
+    assert set(near) <= set(caught.value.allowed)
+    assert caught.value.found == found

@@ -214,6 +214,19 @@ def test_the_next_command_finds_settings_and_cases_again(run: Run, project: Inve
     assert run(*shlex.split(shown)).returncode == 0
 
 
+def test_what_waits_for_a_retry_is_never_to_be_revised_again(run: Run, project: Inventory) -> None:
+    """A repeated `revise` would begin a further interpretation, and pay for every stage again."""
+    assert run("resolve", "report.md").returncode == 0
+    project.configure(behave("LLM_RATE_LIMITED"))
+    without = run("revise", "INC-7")
+    assert "next  resolve the same report again, not before " in without.stdout
+    assert run("import", "report.md").returncode == 0  # from here on there is an index
+    for command in ("revise", "show"):
+        assert "next  casebound run --package-id INC-7, not before " in run(command, "INC-7").stdout
+    fresh = run("resolve", "report.md", "--package-id", "fresh", "--stop-after", "admission").stdout
+    assert "next  casebound run --package-id fresh: it goes on from here" in fresh
+
+
 def test_resume_waits_for_its_time_and_then_goes_on(run: Run, project: Inventory) -> None:
     project.configure(behave("LLM_QUOTA"))
     assert run("resolve", "report.md").returncode == 1
@@ -253,6 +266,24 @@ def test_revise_asks_anew_under_the_settings_at_hand_and_says_where_the_answer_i
     assert done.stderr.splitlines()[-1] == "INC-7: interpretation"
     assert run("revise", "INC-7").stdout.rstrip().endswith("analysis/interpretations/0003/summary.md")
     assert run("verify", ".casebound/cases/INC-7").returncode == 0
+
+
+def test_several_cases_are_revised_and_one_that_refuses_does_not_end_the_others(run: Run, project: Inventory) -> None:
+    project.configure(behave("nonsense"))
+    for name in ("one", "two"):
+        assert run("resolve", "report.md", "--package-id", name).returncode == 1
+    project.configure(behave("answer"))
+    done = run("revise", "one", "nobody", "two", "--format", "json")
+    assert [Path(str(line["package"])).name for line in lines(done)] == ["one", "two"]
+    assert {line["state"] for line in lines(done)} == {"interpreted"}
+    assert (done.returncode, done.stderr.count("CASE_UNKNOWN")) == (1, 1)
+    assert run("revise", "one", "two", "--stop-after", "research").returncode == 0
+    nobody = run("revise", "nobody", "none")
+    assert (nobody.returncode, nobody.stdout, nobody.stderr.count("CASE_UNKNOWN")) == (2, "", 2)
+
+
+def test_the_case_of_resume_is_optional_in_its_help(run: Run) -> None:
+    assert "resume [OPTIONS] [CASE]" in run("resume", "--help").stdout
 
 
 def test_a_database_that_is_away_blocks_the_case_and_is_no_miss(run: Run, project: Inventory) -> None:

@@ -251,3 +251,10 @@ def test_ctrl_c_leaves_whole_cases_and_the_same_command_goes_on(project: Invento
     answer = piped(project, plugins, b"".join(lines), "-")
     assert answer["imported"] + answer["known"] == 400
     assert answer["known"] >= 190
+
+
+def test_a_folder_without_a_report_is_told_and_is_no_error(project: Inventory, plugins: Path) -> None:
+    (project.folder / "empty").mkdir()
+    done = run(project, plugins, "empty")
+    assert (done.returncode, done.stdout) == (0, "0 imported, 0 known\n")
+    assert done.stderr == "nothing that is a report was found\n"

@@ -230,6 +230,17 @@ def test_a_revision_that_waits_is_resumed_or_revised_again(inventory):
     assert answer(inventory) == "holds"
 
 
+@pytest.mark.parametrize(("model", "notes"), [("scripted-1", 1), ("other", 0)])
+def test_a_revision_that_asks_the_same_again_tells_what_would_have_gone_on(inventory, model, notes):
+    inventory.configure(settings_text(model="scripted-1"))
+    assert inventory.resolve(InventoryModel(scripted={"interpretation": [BUSY]})).state == "retry_pending"
+    inventory.configure(settings_text(model=model))
+    project = inventory.project(InventoryModel())
+    assert project.revise("INC-7").state == "interpreted"
+    assert len(project.notes) == notes
+    assert all("`casebound run --package-id INC-7` goes on" in note for note in project.notes)
+
+
 # --- a case that cannot be revised ----------------------------------------------------------------------------------
 
 

@@ -74,6 +74,19 @@ def test_tables_that_cannot_be_used_are_told_and_reindex_mends_them(
     postgresql.run("SELECT one FROM precious")  # what else is in the database stays
 
 
+def test_a_statement_that_is_refused_for_another_reason_is_not_told_as_a_broken_index(
+    place: IndexPlace, postgresql: Server
+) -> None:
+    with place.open(*cases(1)):
+        pass
+    postgresql.run("ALTER TABLE casebound_case ALTER COLUMN calls TYPE boolean USING false")
+    with pytest.raises(CaseboundError) as caught, place.open(*cases(2)):
+        pass
+    error = caught.value
+    assert (error.code, error.found) == ("INDEX_UNAVAILABLE", "the database refused the statement")
+    assert "casebound reindex" not in error.hint
+
+
 def test_who_works_while_the_tables_are_replaced_still_writes_what_he_did(
     place: IndexPlace, postgresql: Server
 ) -> None:
@@ -98,7 +111,7 @@ def test_a_server_that_goes_away_and_comes_back_is_asked_again(place: IndexPlace
     ("change", "found"),
     [
         (lambda url: url.set(port=9), "no connection to the server"),
-        (lambda url: url.set(database="no_such_database"), "no connection to the server"),
+        (lambda url: url.set(database="no_such_database"), "or has no such database"),
         (lambda url: url.set(username="canary_user", password="canary"), "no connection to the server"),
     ],
 )

@@ -13,6 +13,7 @@ from casebound.contracts.plan import ResolutionInput
 from casebound.differences import differences_of
 from casebound.progress import derive_progress, latest_revision
 from casebound.store import layout
+from casebound.store.layout import Revision
 from casebound.store.package import Package
 
 
@@ -56,3 +57,12 @@ def notes_on_waiting(package: Package, now: datetime) -> Iterator[str]:
         "retry_pending": "repeat the command then",
     }[progress.state]
     yield f"{name}: nothing was tried: it waits ({progress.state}, {progress.code}) since {event.at}{until}; {advice}"
+
+
+def note_on_given_up(package: Package, revision: Revision) -> str:
+    """Return that a case begins anew under the same settings, though `revision` would have gone on by itself."""
+    name = package.root.name
+    return (
+        f"{name}: {revision.folder} waited for a retry, and stays as it is; the same is asked anew, and paid for again;"
+        f" `casebound run --package-id {name}` goes on with one that waits"
+    )

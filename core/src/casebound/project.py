@@ -19,20 +19,21 @@ from casebound.intake.admission import admit, read_report
 from casebound.llm.provider import Provider
 from casebound.llm.replay import ReplayProvider
 from casebound.loop import Loop
-from casebound.notes import notes_on_finished, notes_on_waiting
+from casebound.notes import note_on_given_up, notes_on_finished, notes_on_waiting
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
 from casebound.prices import Prices
-from casebound.progress import Progress, latest_revision
+from casebound.progress import Progress, derive_progress, latest_revision
 from casebound.recording import open_replay
 from casebound.result import Result, contradictions_told, derive_result, told_of_case
-from casebound.revision import begin_revision
+from casebound.revision import asks_the_same, begin_revision
 from casebound.settings import Settings, database_url, load_settings
 from casebound.store import Package, Workspace
 from casebound.store.lock import exclusive
 from casebound.store.package import parse_canonical
 from casebound.store.preview import Preview
 from casebound.workspace.admitting import admit_case
+from casebound.workspace.place import is_used
 from casebound.workspace.register import Register
 from casebound.workspace.resuming import check_resumable, resume
 from casebound.workspace.row import derive_row
@@ -209,9 +210,13 @@ class Project:
             self._reach_outside(stop_after)
             if self._purse is not None:
                 self._purse.check(package)
-            if begin_revision(self._engine, package) is None:
-                newest = latest_revision(package)
-                self.notes.append(f"{package.root.name} goes on with {newest.folder}, which was cut off")
+            waited = derive_progress(package).state == "retry_pending"
+            before = latest_revision(package)
+            following = begin_revision(self._engine, package)
+            if following is None:
+                self.notes.append(f"{package.root.name} goes on with {before.folder}, which was cut off")
+            elif waited and asks_the_same(package, before, following):
+                self.notes.append(note_on_given_up(package, before))
             return self._advance(package, None, stop_after)
 
     def reindex(self) -> dict[str, int]:
@@ -255,6 +260,11 @@ class Project:
             return derive_chain(package)
 
     # --- many cases -------------------------------------------------------------------------------------------------
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the workspace has an index of its cases, as one has that `casebound run` works on."""
+        return is_used(self.workspace, self.settings)
 
     @property
     def engine(self) -> Engine:

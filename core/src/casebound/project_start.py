@@ -21,7 +21,7 @@ provider = "offline"              # deterministic rules: no key, no cost; a plug
 # To look names up in a database of your own, take the marks away and put your names in.
 #
 # [database]
-# url = "sqlite:///names.db"      # or url_env = "CASEBOUND_DB_URL": a password never stands in this file
+# url = "sqlite:///names.db"      # beside this file; or url_env = "CASEBOUND_DB_URL": no password stands here
 # snapshot_id = "names-1"         # your name for this state of the database
 # tables = ["hosts"]              # no other table is read
 #

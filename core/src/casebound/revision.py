@@ -72,6 +72,13 @@ def write_inputs(
     package.create_artifact(revision.input, input_)
 
 
+def asks_the_same(package: Package, one: Revision, other: Revision) -> bool:
+    """Tell whether two interpretations that have begun froze the same: the later one asks what was asked before."""
+    return [package.read(path) for path in (one.resolution_input, one.input)] == [
+        package.read(path) for path in (other.resolution_input, other.input)
+    ]
+
+
 def _refuse_altered(package: Package) -> None:
     """Compare what a revision builds on with the newest seal; a package that no interpretation sealed has none."""
     seals = [revision.seal for revision in begun_revisions(package) if package.exists(revision.seal)]

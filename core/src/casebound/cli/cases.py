@@ -54,7 +54,7 @@ def resolve(
         with redirect_stdout(sys.stderr):  # what a provider prints when it is made is no answer
             results = project.resolve(reports, package_id=package_id, stop_after=stop_after)
         while (result := _next(project, results)) is not None:
-            statuses.append(_told(result, as_json, given.options))
+            statuses.append(_told(result, as_json, given.options, runs=_runs(project)))
             _print_notes(project)
     return common_exit_status(statuses)
 
@@ -68,7 +68,7 @@ def show(case: str, given: Given, as_json: bool) -> None:
     """Print what a case holds; nothing is changed."""
     with given.open() as project:
         shown = project.show(case)
-        package = project.workspace.find(case)
+        package, runs = project.workspace.find(case), project.has_index
     if as_json:
         print_json(shown)
         return
@@ -76,12 +76,12 @@ def show(case: str, given: Given, as_json: bool) -> None:
     from casebound.result import contradictions_told
 
     with contradictions_told(package):
-        picture = case_nodes(shown, given.options)
+        picture = case_nodes(shown, given.options, runs=runs)
     print_nodes(picture)  # outside: what goes wrong with the output is no fault of the package
 
 
 @click.command(help="Let a CASE (its id, or a package id) that waits go on, not before its retry time.")
-@click.argument("case", metavar="CASE", required=False)
+@click.argument("case", metavar="[CASE]", required=False)
 @click.option("--due", is_flag=True, help="Instead: every blocked case whose retry time has come.")
 @stop_option
 @replay_option
@@ -101,14 +101,33 @@ def resume(
 
 
 @click.command(
-    help="Interpret a CASE (its id, or a package id) anew under the settings at hand; its earlier interpretations stay."
+    help="Interpret each CASE (its id, or a package id) anew under the settings at hand;"
+    " its earlier interpretations stay."
 )
-@case_argument
+@click.argument("cases", metavar="CASE...", nargs=-1, required=True)
 @stop_option
 @project_options
-def revise(case: str, stop_after: str | None, given: Given, as_json: bool) -> int:
-    """Begin a new interpretation of one case, take it as far as it goes, and print its result."""
-    return _take_further(given, as_json, lambda project: project.revise(case, stop_after=stop_after))
+def revise(cases: tuple[str, ...], stop_after: str | None, given: Given, as_json: bool) -> int:
+    """Begin a new interpretation of cases in the order given; one that refuses is told, and the next one is revised."""
+    from casebound.errors import CaseboundError
+    from casebound.result import common_exit_status
+
+    if len(cases) == 1:
+        return _take_further(given, as_json, lambda project: project.revise(cases[0], stop_after=stop_after))
+    statuses = []
+    with given.open() as project:
+        project.check_run(stop_after)  # what refuses all of them is told once
+        for case in cases:
+            try:
+                with progress() as project.on_step:
+                    result = project.revise(case, stop_after=stop_after)
+            except CaseboundError as exc:
+                print_note(str(exc.placed(case)))
+                statuses.append(exc.exit_status)
+                continue
+            statuses.append(_told(result, as_json, given.options, runs=_runs(project)))
+            _print_notes(project)
+    return common_exit_status(statuses)
 
 
 @click.command(
@@ -197,7 +216,7 @@ def _take_further(
     with given.open(replay_from) as project:
         with progress() as project.on_step:
             result = take(project)
-        _print_result(result, as_json, given.options)
+        _print_result(result, as_json, given.options, runs=_runs(project))
         _print_notes(project)
     return result.exit_status
 
@@ -213,7 +232,7 @@ def _resume_due(given: Given, as_json: bool, stop_after: str | None, replay_from
 
     def tell(result: Result) -> None:
         with redirect_stdout(answers):
-            _told(result, as_json, given.options)
+            _told(result, as_json, given.options, runs=_runs(project))
 
     with Stopping() as stopping, given.open(replay_from) as project:
         due = DueRun(project, tell, stop_after=stop_after)
@@ -236,26 +255,31 @@ def _next(project: Project, results: Iterator[Result]) -> Result | None:
         return next(results, None)
 
 
-def _told(result: Result, as_json: bool, options: str) -> int:
+def _told(result: Result, as_json: bool, options: str, *, runs: bool = False) -> int:
     """Print one of several results and return its exit status; one that cannot be printed does not end the others."""
     from casebound.errors import CaseboundError
 
     try:
-        _print_result(result, as_json, options)
+        _print_result(result, as_json, options, runs=runs)
     except CaseboundError as exc:
         print_note(str(exc.placed(result.report or result.package or "")))
         return exc.exit_status
     return result.exit_status
 
 
-def _print_result(result: Result, as_json: bool, options: str) -> None:
+def _print_result(result: Result, as_json: bool, options: str, *, runs: bool) -> None:
     if as_json:
         print_json(result.to_json())
         return
     from casebound.render.terminal import result_nodes
 
     line = result.to_json()
-    print_nodes(result_nodes(line, summary=result.summary, searches=result.searches, options=options))
+    print_nodes(result_nodes(line, summary=result.summary, searches=result.searches, options=options, runs=runs))
+
+
+def _runs(project: Project) -> bool:
+    """Tell whether `casebound run` goes on with a case; where replies are replayed it would ask the live model."""
+    return project.has_index and project.replay is None
 
 
 def _print_notes(project: Project) -> None:

@@ -52,6 +52,8 @@ def import_reports(paths: tuple[str, ...], package_id: str | None, given: Given,
         if last:
             print_note(f"interrupted; {_counts(last[0].summary)}; the same command goes on")
         raise
+    if not summary.total:
+        print_note("nothing that is a report was found")
     _print(summary, as_json)
     return summary.exit_status
 

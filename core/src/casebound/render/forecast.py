@@ -32,7 +32,7 @@ def forecast_nodes(found: Mapping[str, Any]) -> list[Node]:
             "" if limits else "   none in [budget]: nothing else bounds what the run may spend",
             children=limits,
         ),
-        *refused_nodes(found),
+        *refused_nodes(found, why=True),
         node("Nothing was sent, and nothing written."),
     ]
 

@@ -170,7 +170,12 @@ def _quoted(quote: Quote) -> tuple[Piece, ...]:
 
 
 def result_nodes(
-    line: Mapping[str, Any], *, summary: str | None = None, searches: int | None = None, options: str = ""
+    line: Mapping[str, Any],
+    *,
+    summary: str | None = None,
+    searches: int | None = None,
+    options: str = "",
+    runs: bool = False,
 ) -> list[Node]:
     """Return the picture of a result; its last lines are the paths.
 
@@ -179,6 +184,7 @@ def result_nodes(
         summary: path of `summary.md`, None where there is none.
         searches: how many the plan proposes, None where there is none.
         options: what a later command needs to find the case again.
+        runs: whether the workspace is one that `casebound run` works on; else reports are resolved one by one.
     """
     title = line["report"] or line["case_id"] or ""
     resolver = (f"  by {line['resolver']}",) if line["resolver"] else ()
@@ -197,7 +203,7 @@ def result_nodes(
         children.append(_rejected_node(line["rejected"]))
     if line.get("replayed"):
         children.append(node("replies replayed from the recording  ", data(line["replayed"])))
-    if advice := next_step(line, options):
+    if advice := next_step(line, options, runs=runs):
         children.append(node("next  ", whole(advice)))
     if line["package"]:
         children.append(node("package  ", whole(line["package"], "cyan")))
@@ -221,22 +227,23 @@ def _rejected_node(rejected: Mapping[str, Any]) -> Node:
     return node(*head, children=[*findings[:MOST_QUOTES], *left_out])
 
 
-def next_step(line: Mapping[str, Any], options: str = "") -> str | None:
-    """Return what a person may do next about a result; None where the error says it already."""
+def next_step(line: Mapping[str, Any], options: str = "", *, runs: bool = False) -> str | None:
+    """Return what a person may do next about a result; None where the error says it already. Arguments as there."""
     if not line["package"]:
         return None
     case = f"{PurePath(line['package']).name} {options}".rstrip()
+    goes_on = f"casebound run --package-id {case}" if runs else "resolve the same report again"
     steps = {
         "interpreted": f"casebound explain {case}",
         "blocked": f"casebound resume {case}",
-        "retry_pending": "repeat the command",
+        "retry_pending": goes_on,  # never "repeat": a repeated `revise` asks everything anew
         "review": f"casebound show {case}, then casebound revise {case}",
     }
-    step = steps.get(line["state"], "resolve the same report again: it goes on from here")
+    step = steps.get(line["state"], f"{goes_on}: it goes on from here")
     if line["code"] == "BINDING_CHANGED":
         # Before anything is frozen there is no resolver, and nothing to revise.
         other = f"casebound revise {case}" if line["resolver"] else "resolve it with --package-id"
-        back = step if line["state"] == "blocked" else "resolve the same report again"
+        back = step if line["state"] == "blocked" else goes_on
         step = f"put the settings back and {back}, or {other}"
     return f"{step}, not before {line['retry_at']}" if line.get("retry_at") else step
 
@@ -283,12 +290,13 @@ def _answered_nodes(answered_by: Mapping[str, Mapping[str, Any]]) -> Iterator[No
 # --- a case with its artifacts ----------------------------------------------------------------------------------------
 
 
-def case_nodes(shown: Mapping[str, Any], options: str = "") -> list[Node]:
+def case_nodes(shown: Mapping[str, Any], options: str = "", *, runs: bool = False) -> list[Node]:
     """Return the picture of what `Project.show` gives: result, plan, candidates, assessment, interpretation.
 
     Args:
         shown: what `Project.show` gives.
         options: as of `result_nodes`.
+        runs: as of `result_nodes`.
     """
     parts: dict[str, Callable[[Mapping[str, Any]], Iterable[Node]]] = {
         "plan": lambda value: map(_proposed_node, value["reply"]["searches"]),
@@ -297,7 +305,8 @@ def case_nodes(shown: Mapping[str, Any], options: str = "") -> list[Node]:
         "interpretation": lambda value: _reply_nodes(value["reply"]),
     }
     plan = shown["plan"]
-    trees = result_nodes(shown, searches=None if plan is None else len(plan["reply"]["searches"]), options=options)
+    searches = None if plan is None else len(plan["reply"]["searches"])
+    trees = result_nodes(shown, searches=searches, options=options, runs=runs)
     for name, nodes in parts.items():
         children = [node(Piece("none", "dim"))] if shown[name] is None else nodes(shown[name])
         trees.append(node(Piece(name, "bold"), children=children))

@@ -15,11 +15,11 @@ _NO_DATABASE = "the server has no such database"
 _NO_SQLITE = "the file is no SQLite database"
 _NO_TABLE = "the database has no such table or column"
 _CONNECT = "no connection to the server"
-_CONNECT_OR_LOGIN = f"{_CONNECT}, or the server refused the login"
+_CONNECT_OR_LOGIN = f"{_CONNECT}, or the server refused the login, or has no such database"
 _LOST = "the connection to the server was lost"
 _TIME = "the time limit was met"
 _LOCKED = "the database is locked by another program"
-_REFUSED = "the database refused the statement"
+REFUSED = "the database refused the statement"
 
 _MYSQL = {
     **dict.fromkeys((1044, 1045, 1698), _LOGIN),
@@ -50,7 +50,8 @@ _SQLSTATE = {
     "28": _LOGIN,
     "3D": _NO_DATABASE,
     "42501": _DENIED,
-    "42": _NO_TABLE,
+    "42P01": _NO_TABLE,
+    "42703": _NO_TABLE,
     "08": _CONNECT,
     "57014": _TIME,
     "57": _LOST,
@@ -73,7 +74,7 @@ def failure(cause: BaseException, where: str, *, late: bool = False, missing: st
     reason = missing or reason_of(cause)
     if missing or reason in (_NO_DATABASE, _NO_SQLITE):
         return SettingsError("SETTINGS_DATABASE", where=where, found=reason)
-    if late and reason in (_CONNECT, _CONNECT_OR_LOGIN, _LOST, _REFUSED):
+    if late and reason in (_CONNECT, _CONNECT_OR_LOGIN, _LOST, REFUSED):
         reason = _TIME
     return ResearchError("RESEARCH_UNAVAILABLE", where=where, found=reason)
 
@@ -91,22 +92,22 @@ def reason_of(cause: BaseException) -> str:
         return "a text that is not in the encoding it claims"
     if isinstance(cause, OSError):
         return "the file cannot be read"
-    return _REFUSED
+    return REFUSED
 
 
 def _driver_reason(error: BaseException | None) -> str:
     arguments = error.args if error is not None else ()
     if arguments and isinstance(arguments[0], int):  # MariaDB's number says more than the SQLSTATE beside it
-        return _MYSQL.get(arguments[0], _REFUSED)
+        return _MYSQL.get(arguments[0], REFUSED)
     number = getattr(error, "sqlite_errorcode", None)
     if isinstance(number, int):
-        return _SQLITE_WRITING.get(number) or _SQLITE.get(number & 0xFF, _REFUSED)
+        return _SQLITE_WRITING.get(number) or _SQLITE.get(number & 0xFF, REFUSED)
     state = getattr(error, "sqlstate", None)
     if isinstance(state, str):
-        return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], _REFUSED)
+        return _SQLSTATE.get(state) or _SQLSTATE.get(state[:2], REFUSED)
     module = type(error).__module__
     if module.startswith("psycopg"):
-        return _CONNECT_OR_LOGIN  # a failed connection carries no SQLSTATE
+        return _CONNECT_OR_LOGIN  # a connection that fails while it is made carries no SQLSTATE
     if module.startswith("sqlite3"):
         return "a text that is not valid UTF-8"  # the only error of the module's own while rows are read
-    return _REFUSED
+    return REFUSED

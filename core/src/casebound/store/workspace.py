@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 
 from casebound.contracts.base import SAFE_NAME
@@ -14,9 +15,11 @@ from casebound.store import layout
 from casebound.store.folders import Folders
 from casebound.store.package import TMP, Package
 from casebound.store.write import sweep, unwritable
+from casebound.words import counted
 
 CASES = "cases"
 _SAFE_NAME = re.compile(SAFE_NAME)
+_FEW, _MOST_NEAR = 10, 5  # ids of packages that are all shown; otherwise those that are most like the one asked for
 
 
 class Workspace:
@@ -89,9 +92,19 @@ class Workspace:
         matches = [admission.package_id for admission in self.admissions() if admission.case_id == case]
         if len(matches) == 1:
             return self.package(matches[0])
-        raise SettingsError(
+        if matches:
+            found = f"{case!r} in several packages"
+            raise SettingsError("CASE_UNKNOWN", path=str(self.root), found=found, allowed=matches)
+        raise self.unknown(case)
+
+    def unknown(self, case: str) -> SettingsError:
+        """Return the refusal of a case that is not here (`CASE_UNKNOWN`): with the ids that are like it."""
+        known = self.package_ids()
+        near = get_close_matches(case, known, n=_MOST_NEAR) if len(known) > _FEW else known
+        others = len(known) - len(near)
+        return SettingsError(
             "CASE_UNKNOWN",
             path=str(self.root),
-            found=repr(case) + (" in several packages" if matches else ""),
-            allowed=matches or self.package_ids(),
+            found=f"{case!r}, and {counted(others, 'package')} with other ids" if others else repr(case),
+            allowed=near,
         )

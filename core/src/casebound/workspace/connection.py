@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from casebound.errors import CaseboundError, IntegrityError, UnavailableError
-from casebound.research.outage import reason_of
+from casebound.research.outage import REFUSED, reason_of
 
 Insert: TypeAlias = Callable[[sa.Table], Any]  # SQLAlchemy has one for each database that knows `ON CONFLICT`
 
@@ -22,7 +22,7 @@ WAIT_S = 60  # for another process that writes
 
 _WILL_WRITE = "casebound_will_write"
 _BROKEN_SQLITE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_BROKEN_SQLSTATE = ("42P01", "42703", "42804", "42883")  # tables and columns that are not ours
+_BROKEN_SQLSTATE = ("42P01", "42703")  # tables and columns that are not ours
 
 
 class Database(ABC):
@@ -98,7 +98,9 @@ class Database(ABC):
         found = reason_of(cause)
         if broken:
             return IntegrityError("INDEX_BROKEN", where=self.place, found=found)
-        return UnavailableError("INDEX_UNAVAILABLE", where=self.place, found=found)
+        # A server that answers is not lost: to make the index again would not mend it.
+        hint = "look into the server's log: it names the reason" if state and found == REFUSED else None
+        return UnavailableError("INDEX_UNAVAILABLE", where=self.place, found=found, hint=hint)
 
 
 def will_write(connection: Connection) -> bool:

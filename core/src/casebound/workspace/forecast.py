@@ -2,7 +2,7 @@
 
 The next request of each case is derived as the run would derive it, up to where it would be sent; the database is asked
 what that needs. What a later stage is asked depends on the replies before it: there only the number of calls and the
-length of the answers have a bound, by the case's policy. The input has none but the caps of `[budget]`.
+length of the answers have a bound: the least of what the case's policy, `--max-dispatches` and each cap allow.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from casebound.budget import Purse
 from casebound.clock import Clock
 from casebound.contracts.case import Admission
 from casebound.contracts.interpretation import Answerer, InterpretationInput, StagePolicy
@@ -23,11 +24,12 @@ from casebound.errors import CaseboundError
 from casebound.llm.course import Course, load_course
 from casebound.offers import CORE_PHASES
 from casebound.pipeline import Pipeline
-from casebound.prices import Prices, cost_of, money_text
+from casebound.prices import Prices, money_text
 from casebound.progress import Progress, derive_progress, is_finished, latest_revision
-from casebound.spending import calls_of, conversations_of_case, worst_input
+from casebound.spending import calls_of, conversations_of_case, spent_on, worst_input
 from casebound.store import Package, Workspace, layout
 from casebound.store.preview import Trial
+from casebound.workspace.bounds import Caps, Most, Possible
 from casebound.workspace.selection import Selection
 
 MOST_REFUSED = 20
@@ -42,16 +44,19 @@ class Forecast:
     Attributes:
         cases: by state, how many it would take.
         next: how many of them next ask which stage; `none`: those that ask nobody, or wait before they do.
-        input_tokens, output_tokens: of those next requests, at most.
+        calls: how many of those next requests policies and caps let a run send.
+        input_tokens, output_tokens: of these, at most.
         money: what they cost at most, None where somebody who would be asked has no price.
         calls_at_most, output_tokens_at_most: of all stages to the end of the cases.
         output_money_at_most: what that output costs, None as for `money`.
         limits: caps of `[budget]` and `--max-dispatches` that hold for the run or a case, as far as there are any.
-        refused: the first cases that cannot go on, with code and error; `refused_total` counts them all.
+        refused: the first cases that cannot go on, or whose next call does not fit under a cap (`BUDGET_REACHED`),
+            with code and error; `refused_total` counts them all.
     """
 
     cases: Counter[str] = field(default_factory=Counter)
     next: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     money: Decimal | None = Decimal(0)
@@ -68,7 +73,7 @@ class Forecast:
             "cases": dict(sorted(self.cases.items())),
             "next": dict(sorted(self.next.items())),
             "next_requests": {
-                "calls": sum(self.next.values()) - self.next["none"],
+                "calls": self.calls,
                 "input_tokens": self.input_tokens,
                 "output_tokens": self.output_tokens,
                 "money": _text(self.money),
@@ -124,8 +129,7 @@ async def forecast(
             await seer.look(package, progress)
     finally:
         engine.allow = allow
-    caps = [most for most in (max_dispatches, engine.bound.settings.budget.run_calls or None) if most is not None]
-    found.calls_at_most = min([found.calls_at_most, *caps])
+    seer.settle(max_dispatches)
     return found
 
 
@@ -189,6 +193,9 @@ class _Seer:
         self._stop_after = stop_after
         self._found = found
         self._prices = Prices(engine.bound)
+        self._purse = Purse(engine.bound.settings.budget, self._prices)
+        self._inputs, self._outputs = Possible(), Possible()  # of the next requests
+        self._possible, self._most = Possible(), Most()  # of all that may follow
 
     def refuse(self, package: Package, error: CaseboundError) -> None:
         self._found.refused_total += 1
@@ -205,45 +212,77 @@ class _Seer:
         try:
             if progress.retry_at is not None:  # the run would wait for it
                 self._engine.clock = _Later(clock, progress.retry_at)
-            await self._pipeline.advance(trial, _LAST)  # never into a phase of a plugin, which would write
-        except _Asked as asked:
-            self._count(trial, asked.request)
+            request = await self._next_request(trial)
+            if request is None:
+                self._found.next["none"] += 1
+            else:
+                self._count(trial, request)
         except CaseboundError as exc:
             self.refuse(package, exc)
-        else:
-            self._found.next["none"] += 1
         finally:
             self._engine.clock = clock
 
+    async def _next_request(self, trial: Trial) -> ModelRequest | None:
+        try:
+            await self._pipeline.advance(trial, _LAST)  # never into a phase of a plugin, which would write
+        except _Asked as asked:
+            return asked.request
+        return None
+
     def _count(self, trial: Trial, request: ModelRequest) -> None:
-        found, revision = self._found, latest_revision(trial)
+        """Count the next request of a case and those that may follow. Raises `BUDGET_REACHED` where it does not fit."""
+        self._purse.check(trial, request)
         input_, output = worst_input(request), request.max_output_tokens
         price = self._prices.price(request)
-        found.next[request.stage] += 1
-        found.input_tokens += input_
-        found.output_tokens += output
-        found.money = None if price is None or found.money is None else found.money + cost_of(price, input_, output)
+        self._found.next[request.stage] += 1
+        self._inputs.add(input_, None if price is None else price.input)
+        self._outputs.add(output, None if price is None else price.output)
+        revision, possible = latest_revision(trial), Possible()
         policies = trial.load(revision.input, InterpretationInput).stages
         stages = [policy.stage for policy in policies]
-        calls = 0
         for policy in policies[stages.index(request.stage) :]:
-            course = load_course(trial, revision, policy)
-            calls += _most_calls(course)
-            self._count_output(policy, course)
-        cap = self._engine.bound.settings.budget.case_calls
-        left = cap - calls_of(trial, conversations_of_case) if cap else calls
-        found.calls_at_most += min(calls, max(0, left))
+            price_of_output = self._dearest(policy)
+            for tokens in _longest_outputs(policy, load_course(trial, revision, policy)):
+                possible.add(tokens, price_of_output)
+        left = self._left(trial)
+        most = possible.most(left.calls).within(left)
+        self._most += most
+        self._possible.update(possible, most.calls)
 
-    def _count_output(self, policy: StagePolicy, course: Course) -> None:
-        found = self._found
-        tokens = _most_output(policy, course)
-        found.output_tokens_at_most += tokens
-        dearest = [self._prices.price_of(policy.stage, one.provider, one.model) for one in policy.answerers]
-        outputs = [price.output for price in dearest if price is not None]
-        if found.output_money_at_most is None or len(outputs) < len(dearest):
-            found.output_money_at_most = None
-        else:
-            found.output_money_at_most += max(outputs) * tokens / 10**6
+    def _dearest(self, policy: StagePolicy) -> Decimal | None:
+        prices = [self._prices.price_of(policy.stage, one.provider, one.model) for one in policy.answerers]
+        outputs = [price.output for price in prices if price is not None]
+        return max(outputs) if len(outputs) == len(prices) else None
+
+    def _left(self, trial: Trial) -> Caps:
+        """Return what a case may still take; its files are read only where there is a cap on that."""
+        budget = self._engine.bound.settings.budget
+        calls = max(0, budget.case_calls - calls_of(trial, conversations_of_case)) if budget.case_calls else None
+        if not (budget.case_tokens or budget.case_money):
+            return Caps(calls)
+        spent = spent_on(trial, conversations_of_case, self._prices.cost if budget.case_money else _free)
+        tokens = budget.case_tokens - spent.tokens if budget.case_tokens else None
+        return Caps(calls, tokens, budget.case_money - spent.money if budget.case_money else None)
+
+    def settle(self, max_dispatches: int | None) -> None:
+        """Write the sums, each one the least of what policies and caps allow."""
+        budget, found = self._engine.bound.settings.budget, self._found
+        calls = [most for most in (max_dispatches, budget.run_calls or None) if most is not None]
+        caps = Caps(min(calls, default=None), budget.run_tokens or None, budget.run_money or None)
+        inputs, outputs = self._inputs.most(caps.calls), self._outputs.most(caps.calls)
+        found.calls, found.money = inputs.calls, (inputs + outputs).within(caps).money
+        found.input_tokens, found.output_tokens = inputs.within(caps).tokens, outputs.within(caps).tokens
+        most = self._possible.most(caps.calls).within(caps)
+        most = most.within(Caps(self._most.calls, self._most.tokens, self._most.money))
+        found.calls_at_most, found.output_tokens_at_most, found.output_money_at_most = (
+            most.calls,
+            most.tokens,
+            most.money,
+        )
+
+
+def _free(request: ModelRequest, input_tokens: int, output_tokens: int) -> Decimal:
+    return Decimal(0)
 
 
 def _invalid_left(course: Course) -> int:
@@ -257,17 +296,16 @@ def _failures_left(course: Course) -> int:
     return turn.retries + len(course.policy.answerers) - turn.place
 
 
-def _most_calls(course: Course) -> int:
-    """Return how many further calls a stage may make; the last one is a failure that ends it, or a reply."""
-    return _invalid_left(course) + _failures_left(course) - 1
+def _longest_outputs(policy: StagePolicy, course: Course) -> Iterator[int]:
+    """Yield the longest output of each further call of a stage; the last one is a failure that ends it, or a reply.
 
-
-def _most_output(policy: StagePolicy, course: Course) -> int:
-    """Return how many tokens of output these calls may have: each reply that was cut off lets the next be longer."""
+    Each reply that was cut off lets the next one be longer.
+    """
     invalid = _invalid_left(course)
-    longest = [_cap(one, course, invalid - 1) for one in policy.answerers]
-    replies = sum(max(_cap(one, course, cut) for one in policy.answerers) for cut in range(invalid))
-    return replies + max(longest) * (_failures_left(course) - 1)
+    for cut in range(invalid):
+        yield max(_cap(one, course, cut) for one in policy.answerers)
+    for _ in range(_failures_left(course) - 1):
+        yield max(_cap(one, course, invalid - 1) for one in policy.answerers)
 
 
 def _cap(answerer: Answerer, course: Course, cut: int) -> int:

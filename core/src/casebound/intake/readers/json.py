@@ -48,7 +48,11 @@ def read(text: str) -> Report:
     Raises:
         SettingsError: `REPORT_SYNTAX` with line and column, or with the JSON pointer of what does not fit.
     """
-    return read_strictly(parse_object(text))
+    value = _parse(text)
+    if isinstance(value, list):
+        hint = "`casebound import FILE` takes many reports in one file; `casebound run` then works on them"
+        refuse("", "an array", "an object: one report", hint)
+    return read_strictly(_object(value, ""))
 
 
 def read_strictly(members: dict[str, object]) -> Report:
@@ -140,8 +144,14 @@ def _known_keys(
 ) -> dict[str, object]:
     for key in value:
         if key not in keys and key not in past:
-            found = "a key that no report has"
-            raise SettingsError("REPORT_SYNTAX", pointer=f"{pointer}/{escape_pointer(key)}", found=found, allowed=keys)
+            is_body = "body" in keys and "body" not in value and isinstance(value[key], str)
+            raise SettingsError(
+                "REPORT_SYNTAX",
+                pointer=f"{pointer}/{escape_pointer(key)}",
+                found="a key that no report has" + (", and no body" if is_body else ""),
+                allowed=keys,
+                hint="if this is the text, call it body; else take the key away" if is_body else None,
+            )
     return value
 
 
