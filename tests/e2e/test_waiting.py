@@ -20,9 +20,8 @@ from casebound.workspace.lease import new_owner
 
 A, B, C = "INC-0", "INC-1", "INC-2"
 BUSY = ProviderError("LLM_RATE_LIMITED", retryable=True)
-QUOTA = ProviderError("LLM_QUOTA", retryable=False)
-BAD_REQUEST = ProviderError("LLM_REQUEST", retryable=False)
-WISH = ProviderError("LLM_QUOTA", retryable=False, retry_after=90)
+REFUSED = ProviderError("LLM_REQUEST", retryable=False)
+WISH = ProviderError("LLM_REQUEST", retryable=False, retry_after=90)
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def outcomes(inventory, name, stage="plan"):
     return [(attempt.outcome.kind, attempt.outcome.code) for attempt in log.all()]
 
 
-def block(inventory, name, error=QUOTA):
+def block(inventory, name, error=REFUSED):
     """Let a case be blocked at its plan, and no other."""
     assert run(inventory, InventoryModel(scripted={"plan": [error]}), package_id=name).cases == {"blocked": 1}
 
@@ -77,7 +76,7 @@ def block(inventory, name, error=QUOTA):
 @pytest.mark.spec("A-100")
 def test_a_case_that_waits_keeps_no_other_one_waiting(inventory):
     names = inventory.admit(4)
-    model = InventoryModel(scripted={"plan": [QUOTA, BUSY, "x", "x", "x"]})
+    model = InventoryModel(scripted={"plan": [REFUSED, BUSY, "x", "x", "x"]})
     summary = run(inventory, model)  # it ends, and the clock has not moved
     assert states(inventory, *names) == ["blocked", "retry_pending", "review", "interpreted"]
     assert model.counts() == {"plan": 6, "assessment": 1, "interpretation": 1}
@@ -89,13 +88,13 @@ def test_a_case_that_waits_keeps_no_other_one_waiting(inventory):
 
 
 @pytest.mark.spec("A-100")
-@pytest.mark.parametrize("waiting", [QUOTA, BUSY])
+@pytest.mark.parametrize("waiting", [REFUSED, BUSY])
 def test_more_waiting_cases_than_workers_hold_up_nothing(inventory, waiting):
     *others, last = inventory.admit(7)
     project = inventory.project(InventoryModel(scripted={"plan": [waiting] * len(others)}))
     Run(project, RunOptions(jobs=2)).execute()
     assert states(inventory, last) == ["interpreted"]
-    assert set(states(inventory, *others)) == {"blocked" if waiting is QUOTA else "retry_pending"}
+    assert set(states(inventory, *others)) == {"blocked" if waiting is REFUSED else "retry_pending"}
 
 
 # --- retry_pending: the next run, not before its time ---------------------------------------------------------------
@@ -165,7 +164,7 @@ def test_no_run_ever_takes_up_a_blocked_case(inventory, lease):
 
 
 @pytest.mark.spec("A-101", "A-102", "A-103")
-@pytest.mark.parametrize(("error", "delay"), [(QUOTA, 60), (WISH, 90)])
+@pytest.mark.parametrize(("error", "delay"), [(REFUSED, 60), (WISH, 90)])
 def test_what_is_due_is_resumed_and_nothing_a_moment_too_early(inventory, error, delay):
     inventory.admit(2)
     block(inventory, A, error)
@@ -204,7 +203,7 @@ def test_what_becomes_of_one_ends_none_of_the_others(inventory):
     inventory.clock.advance(60)
     inventory.package(names[4]).root.joinpath("case.json").write_bytes(b"no longer what it was")
     before = {name: files(inventory, name) for name in (names[0], names[5])}
-    project = inventory.project(InventoryModel(scripted={"plan": [BAD_REQUEST, BUSY]}))
+    project = inventory.project(InventoryModel(scripted={"plan": [REFUSED, BUSY]}))
     results = []
     due = DueRun(project, results.append)
     due.run.jobs = 1
