@@ -220,12 +220,12 @@ class Run:
         stop_after = self.options.stop_after
         if package_id is not None:
             if not workspace.package(package_id).exists(layout.PACKAGE) or not _is_of(workspace, package_id, case_id):
-                raise _unknown(workspace, package_id if case_id is None else f"{package_id} of case {case_id}")
+                raise workspace.unknown(package_id if case_id is None else f"{package_id} of case {case_id}")
             return Selection(package_ids=(package_id,), stop_after=stop_after)
         if case_id is None:
             return Selection(stop_after=stop_after, resumes=self.options.resumes)
         if not any(_is_of(workspace, one, case_id) for one in chain([case_id], workspace.package_ids())):
-            raise _unknown(workspace, case_id)
+            raise workspace.unknown(case_id)
         return Selection(case_ids=(case_id,), stop_after=stop_after)
 
     def _command(self, owner: str) -> tuple[str, ...]:
@@ -250,10 +250,6 @@ def _is_of(workspace: Workspace, package_id: str, case_id: str | None) -> bool:
         admission = workspace.package(package_id).load_if(layout.ADMISSION, Admission)
         return admission is not None and admission.case_id == case_id
     return False
-
-
-def _unknown(workspace: Workspace, found: str) -> SettingsError:
-    return SettingsError("CASE_UNKNOWN", path=str(workspace.root), found=repr(found), allowed=workspace.package_ids())
 
 
 def _check_lease(index: Index, package_id: str | None, owner: str) -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 from casebound.clock import format_time
 from casebound.contracts.case import Admission
 from casebound.contracts.model_call import Usage
-from casebound.errors import IntegrityError, SettingsError
+from casebound.errors import REFUSALS, IntegrityError, SettingsError
 from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.progress import State, begun_revisions, derive_progress, is_finished
 from casebound.specs import CORE_STAGES
@@ -66,6 +66,7 @@ class CaseRow:
 
 _NOT_DERIVED = ("lease_owner", "lease_until", "last_run", "stopped", "changes")
 DERIVED = tuple(each.name for each in fields(CaseRow) if each.name not in _NOT_DERIVED)
+_NOTHING = Usage(input_tokens=0, output_tokens=0)  # what a call takes that the server refused to answer
 MOST_TOKENS = 10**9  # of one call; a number beyond is a server's mistake, and no report
 
 
@@ -121,6 +122,8 @@ class _Calls:
         outcome = attempt.outcome
         kind = None if outcome is None else outcome.kind
         usage = log.reply(attempt.number).usage if kind in ("accepted", "invalid") else Usage()
+        if outcome is not None and kind == "provider_error" and outcome.code in REFUSALS:
+            usage = _NOTHING
         reported = [
             count
             for count in (usage.input_tokens, usage.output_tokens)
