@@ -64,6 +64,7 @@ def test_a_workspace_that_is_done_is_left_alone(inventory):
 
 
 def test_an_empty_workspace_is_done(inventory):
+    (inventory.folder / "workspace").mkdir()
     summary = execute(inventory, RaisingProvider())
     assert (summary.cases, summary.exit_status) == ({}, 0)
 

@@ -41,6 +41,6 @@ def test_a_time_that_is_none_is_a_broken_index_and_no_broken_runner(inventory: I
 def test_a_state_that_is_a_command_to_the_terminal_is_shown_as_what_it_is(inventory: Inventory) -> None:
     write(inventory, "state = char(27) || '[31m' || char(8238)")
     summary = execute(inventory, RaisingProvider()).to_json()
-    picture = plain(run_nodes({**summary, "retry_at": "\x1b]0;x\x07", "left": 1}))
+    picture = plain(run_nodes({**summary, "retry_at": "\x1b]0;x\x07", "left": 1}, now=""))
     assert "⟦U+001B⟧[31m⟦U+202E⟧  1" in picture
     assert not {"\x1b", "\x07", "\u202e"} & set(picture)

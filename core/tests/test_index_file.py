@@ -162,9 +162,9 @@ def as_nobody(work: Callable[[], object]) -> int:
 @pytest.fixture
 def open_way(tmp_path: Path) -> None:
     """Let everybody through to the test's own folder."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:3]):
         with suppress(PermissionError):
-            folder.chmod(0o755)
+            folder.chmod(folder.stat().st_mode | 0o055)
 
 
 @pytest.mark.parametrize("exists", [False, True])

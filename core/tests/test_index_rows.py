@@ -76,7 +76,7 @@ def test_a_wait_stands_in_the_row_with_its_stage_and_its_time(inventory: Invento
     assert progress.retry_at is not None
     assert (found.state, found.code, found.stage) == ("retry_pending", "LLM_RATE_LIMITED", "assessment")
     assert found.retry_at == format_time(progress.retry_at)
-    assert (found.calls, found.unknown_calls, found.unreported_calls, found.input_tokens) == (2, 0, 1, 100)
+    assert (found.calls, found.unknown_calls, found.unreported_calls, found.input_tokens) == (2, 0, 0, 100)
 
 
 def test_a_call_whose_reply_never_came_counts_as_one_and_as_unknown(inventory: Inventory) -> None:

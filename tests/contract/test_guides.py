@@ -243,7 +243,7 @@ def test_the_guide_for_programs_names_every_command_that_answers_them():
     ("command", "answer"),
     [
         ("import", ImportSummary().to_json()),
-        ("run", RunSummary({}, 0, 0, 0, 0, 0, None, None, (), 0, error="…", is_priced=True).to_json()),
+        ("run", RunSummary({}, 0, 0, 0, 0, 0, 0, None, None, (), 0, error="…", is_priced=True).to_json()),
         ("run --dry-run", Forecast().to_json()),
     ],
 )

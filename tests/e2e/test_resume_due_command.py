@@ -67,7 +67,7 @@ def test_it_prints_a_line_a_case_and_says_what_it_left(inventory, casebound):
 
 def test_the_commands_of_the_guide_take_up_what_they_say(inventory, casebound):
     guide = (Path(__file__).parents[2] / "docs/guide/waiting.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```\n(.*?)```", guide, re.DOTALL)
+    block = re.findall(r"```\n(.*?)```", guide, re.DOTALL)[0]
     assert casebound("import", "report.md").returncode == 0
     statuses = {}
     for line in block.splitlines():
@@ -80,7 +80,7 @@ def test_the_commands_of_the_guide_take_up_what_they_say(inventory, casebound):
 
 @pytest.mark.parametrize(
     ("behaviour", "told", "asked"),
-    [("LLM_QUOTA", "blocked", 2), ("LLM_RATE_LIMITED", "retry_pending", 2), ("nonsense", "review", 6)],
+    [("LLM_REQUEST", "blocked", 2), ("LLM_RATE_LIMITED", "retry_pending", 2), ("nonsense", "review", 6)],
 )
 def test_a_case_that_waits_again_is_told_for_a_person_too_and_the_status_is_1(
     inventory, casebound, behaviour, told, asked

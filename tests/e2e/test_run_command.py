@@ -80,7 +80,7 @@ def test_a_case_that_is_refused_is_told_and_the_sum_says_what_is_left(run: Run, 
     assert done.stderr.startswith("INC-1: BINDING_CHANGED: ")
     assert "Traceback" not in done.stderr
     assert "refused  1, each left as it was" in done.stdout
-    assert "left     1 cases that are not done: casebound run --workspace workspace goes on" in done.stdout
+    assert "left     1 case not done: casebound run --workspace workspace goes on" in done.stdout
 
 
 def test_a_log_has_an_object_a_line_with_the_case_and_no_word_of_a_report(run: Run, project: Inventory) -> None:
