@@ -82,7 +82,8 @@ class Way:
 
     def go_on(self, commands: Commands, project: ManyCases, number: int) -> None:
         """Take a copy that was killed in a step to the end."""
-        for step in STEPS[number:]:
+        # What a killed `resume --due` has resumed is no longer blocked: it goes on with the next run.
+        for step in (*STEPS[number:], *(STEPS[2:3] if number == 3 else [])):
             ended = commands.run(project.order(*step.arguments, ahead_s=step.ahead_s))
             assert ended.status in (0, 1), ended
 
