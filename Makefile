@@ -55,7 +55,8 @@ test: $(VENV)/.ready            ## everything that needs nothing but this checko
 test-all: $(VENV)/.ready .venv-foreign/.ready .codex-cli/$(CODEX)/.ready  ## everything: services, faults, real data, foreign servers
 	@$(MAKE) --no-print-directory .venv-model/.ready || echo "no local model here: its tests skip"
 	@$(PYTEST) -n auto -m "$(QUICK)"
-	@$(PYTEST) -m "not ($(QUICK))"
+	@$(PYTEST) -n auto -m "faults and not services"
+	@$(PYTEST) -m "services or realdata or foreign"
 
 check: $(VENV)/.ready           ## format, lint, types, imports, generated files
 	@$(BIN)/ruff format --check --quiet .
