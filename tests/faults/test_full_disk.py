@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,17 +13,6 @@ from casebound.testing.troubled import CASE, TroubledCase, accepted
 from casebound.verification import verify_package
 
 pytestmark = pytest.mark.faults
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def test_a_disk_that_fills_up_anywhere_ends_the_command_with_its_name_and_later_the_case_goes_on(
