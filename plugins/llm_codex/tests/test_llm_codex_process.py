@@ -30,12 +30,13 @@ def test_an_answer_is_whole_though_a_child_keeps_the_pipes_open(tmp_path):
 def test_an_answer_is_whole_though_a_child_that_left_the_group_keeps_the_pipes_open(tmp_path, prompt):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    child = f"subprocess.Popen(['cat', {str(fifo)!r}], start_new_session=True)"
+    # The program opens it at once, and its child reads until we close it.
+    held = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+    child = f"subprocess.Popen(['cat'], stdin=open({str(fifo)!r}), start_new_session=True)"
     try:
         ran = runs(tmp_path, [sys.executable, "-c", f"import subprocess; {child}; print('whole')"], prompt)
     finally:
-        os.close(os.open(fifo, os.O_RDWR | os.O_NONBLOCK))
-        os.close(os.open(fifo, os.O_WRONLY))  # the child reads the end of it, and ends
+        os.close(held)
     assert "status=0, output=b'whole\\n'" in ran.stdout
     assert "Event loop is closed" not in ran.stderr
     assert "Traceback" not in ran.stderr
