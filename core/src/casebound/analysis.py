@@ -6,11 +6,11 @@ an event that says for what.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from casebound.beside import in_other_thread
 from casebound.canonical import digest_of
 from casebound.contracts.assessment import Assessment
 from casebound.contracts.base import Artifact
@@ -93,7 +93,7 @@ class Analysis:
         resolution = package.load_if(revision.resolution_input, ResolutionInput)
         if resolution is None and input_ is None:
             try:
-                resolution = await in_other_thread(lambda: fresh_resolution(self._engine, self._case, self._facts))
+                resolution = await asyncio.to_thread(lambda: fresh_resolution(self._engine, self._case, self._facts))
             except ResearchError as exc:
                 self._engine.block(package, "research", exc)
                 return None
@@ -150,7 +150,7 @@ class Analysis:
             return load_captures(package, revision, candidates), candidates
         self._engine.on_step(package, "look-up")
         try:
-            captures = await in_other_thread(lambda: self._query(facts))
+            captures = await asyncio.to_thread(lambda: self._query(facts))
         except ResearchError as exc:
             self._engine.block(package, "look-up", exc)
             return None

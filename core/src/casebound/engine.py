@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from casebound.beside import Threads
 from casebound.binding import AnswererModel, Bound, build_provider
 from casebound.budget import Purse, Reservation
 from casebound.clock import Clock, format_time
@@ -49,7 +48,6 @@ class Engine:
         tally: counts every request that is sent.
         on_refusal: called on the loop where a server refuses everybody (`LLM_AUTH`, `LLM_QUOTA`) and nobody else may
             answer in its place, before another call can begin.
-        threads: in which the steps of all cases are done.
     """
 
     bound: Bound
@@ -61,7 +59,6 @@ class Engine:
     gate: Gate = field(default_factory=Gate)
     tally: Tally = field(default_factory=Tally)
     on_refusal: Callable[[ProviderError], None] = unheard
-    threads: Threads = field(default_factory=Threads)
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
@@ -202,8 +199,7 @@ class Engine:
         )
 
     async def aclose(self) -> None:
-        """Let go of the database, of every provider's connections, and of the threads."""
-        self.threads.close()
+        """Let go of the database, of every provider's connections."""
         if self._source is not None:
             self._source.close()
             self._source = None

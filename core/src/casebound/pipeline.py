@@ -6,13 +6,13 @@ knows a command, a terminal or another case.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from casebound.analysis import Analysis
-from casebound.beside import in_other_thread
 from casebound.canonical import digest_of
 from casebound.contracts.capture import EntityCapture, Facts
 from casebound.contracts.case import Admission, Build, Case
@@ -47,17 +47,16 @@ class Pipeline:
         Raises:
             CaseboundError: what neither waits nor is the case's own fault (settings, budget, a broken package).
         """
-        return await self.engine.threads.do(self._advance(package, stop_after))
-
-    async def _advance(self, package: Package, stop_after: str | None) -> Progress:
         before = derive_progress(package)
         if before.state in ("blocked", "review") or (before.retry_at and self.engine.clock.now() < before.retry_at):
             return before
         if before.state != "interpreted":
             await self._steps(package, stop_after)
         progress = derive_progress(package)
+        await package.flush()  # a phase sees it on the disk, and so does whoever is told where the case stands
         if progress.state == "interpreted":
             await self._phases(package, stop_after)
+            await package.flush()
         return progress
 
     async def _steps(self, package: Package, stop_after: str | None) -> None:
@@ -96,7 +95,7 @@ class Pipeline:
         self.engine.on_step(package, "research")
         try:
             kept = kept_captures(package, layout.ENTITY_CAPTURES, EntityCapture)
-            fetched, captures = await in_other_thread(lambda: self._fetch(case, kept))
+            fetched, captures = await asyncio.to_thread(lambda: self._fetch(case, kept))
         except ResearchError as exc:
             self.engine.block(package, "research", exc)
             return None
@@ -141,7 +140,7 @@ class Pipeline:
             if not package.exists(done):
                 self.engine.on_step(package, name)
                 run: Callable[[Path], object] = host.load_named("phases", name, phase.run)
-                await in_other_thread(partial(guarded(run, object, f"phase {name}"), package.root))
+                await asyncio.to_thread(partial(guarded(run, object, f"phase {name}"), package.root))
                 mark = PhaseMark(phase=name, offered_by=offered(host, "phases", name))
                 package.create_artifact(done, mark)
             if stop_after == name:

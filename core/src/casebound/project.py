@@ -335,7 +335,10 @@ class Project:
     @contextmanager
     def _at_work(self, package: Package) -> Iterator[None]:
         with exclusive(package), self._register.at_work(package):
-            yield
+            try:
+                yield
+            finally:
+                package.flush_now()  # before the index is told
 
     def _tell_step(self, package: Package, step: str) -> None:
         if not isinstance(package, Preview):

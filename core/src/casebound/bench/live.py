@@ -80,7 +80,7 @@ def _settle_all(run: Execution) -> list[PlannedSlot] | None:
 async def _call(run: Execution, slot: PlannedSlot) -> bool:
     """Reserve, send, keep, decide; tell whether the run goes on."""
     request = run.folder.request(slot)
-    if not run.folder.reserve(run.plan, slot, run.clock.now()):
+    if not await run.folder.reserve(run.plan, slot, run.clock.now()):
         # The lock did not hold, on whatever file system this is: what becomes of the slot is not ours to say.
         raise UnavailableError("CASE_BUSY", path=str(run.folder.root), found=f"a reservation of slot {slot.number}")
     try:
@@ -94,7 +94,7 @@ async def _call(run: Execution, slot: PlannedSlot) -> bool:
         _keep_captures(run)
         raise
     else:
-        run.folder.keep_native(slot, native)
+        await run.folder.keep_native(slot, native)
     return _settle(run, slot) is None
 
 

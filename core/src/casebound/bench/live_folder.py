@@ -89,7 +89,7 @@ class LiveFolder:
 
     # --- what a slot leaves behind ----------------------------------------------------------------------------------
 
-    def reserve(self, plan: LivePlan, slot: PlannedSlot, at: datetime) -> bool:
+    async def reserve(self, plan: LivePlan, slot: PlannedSlot, at: datetime) -> bool:
         """Publish the reservation of a slot; False where somebody else has it already.
 
         Raises:
@@ -105,6 +105,7 @@ class LiveFolder:
         )
         try:
             self.package.create_artifact(self._path(slot, RESERVATION), reservation)
+            await self.package.flush()
         except IntegrityError as exc:
             if exc.code != "STORE_CONFLICT":
                 raise
@@ -155,10 +156,11 @@ class LiveFolder:
         """Return the error that a file of a slot does not hold."""
         return SettingsError(CODE, path=str(self.root / self._path(slot, name)), found=found)
 
-    def keep_native(self, slot: PlannedSlot, native: NativeReply) -> None:
-        """Keep what came back, before anything is derived from it."""
+    async def keep_native(self, slot: PlannedSlot, native: NativeReply) -> None:
+        """Keep what came back: it is on the disk before anything is derived from it."""
         self.package.create_artifact(self._path(slot, NATIVE), native_record(native))
         self.package.create(self._path(slot, NATIVE_BODY), native.body)
+        await self.package.flush(with_names=False)
 
     def native(self, slot: PlannedSlot) -> NativeReply | None:
         """Return what came back, None where it never reached the disk. Raises `SettingsError` (`BENCH_LIVE`)."""

@@ -57,17 +57,17 @@ class AttemptLog:
             Attempt(number, self._package.load_if(self.path(number, OUTCOME), Outcome)) for number in self.numbers()
         ]
 
-    def write_request(self, request: ModelRequest) -> str:
+    async def write_request(self, request: ModelRequest) -> str:
         """Freeze the request of a new attempt, and return its digest once it is on the disk with all before it."""
         digest = self._package.create_artifact(self.path(request.attempt, REQUEST), request)
-        self._package.flush()
+        await self._package.flush()
         return digest
 
-    def write_native(self, number: int, native: NativeReply) -> None:
-        """Keep what the server sent, and return once it is on the disk."""
+    async def write_native(self, number: int, native: NativeReply) -> None:
+        """Keep what the server sent, and return once it is on the disk: nothing is flushed before it."""
         self._package.create_artifact(self.path(number, NATIVE), native_record(native))
         self._package.create(self.path(number, NATIVE_BODY), native.body)
-        self._package.flush()
+        await self._package.flush(with_names=False)
 
     def native(self, number: int) -> NativeReply | None:
         """Return what the server sent, None where it never reached the disk. Raises `IntegrityError`."""

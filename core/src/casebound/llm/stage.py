@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from casebound.beside import OnLoop, on_loop, tell_loop
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.clock import Clock, format_time, parse_time
 from casebound.contracts.findings import Finding
@@ -121,16 +120,16 @@ async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> Attempt:
     request = derive_request(
         course, talk.protocol, talk.context, None if feedback is None else feedback.feedback, number
     )
-    async with OnLoop(talk.permit(request, place)) as permit:
+    async with talk.permit(request, place) as permit:
         if feedback is not None:
             talk.package.create_artifact(talk.revision.feedback(talk.stage, feedback.attempt), feedback)
-        digest = log.write_request(request)
+        digest = await log.write_request(request)
         try:
-            native = await on_loop(lambda: _sent(provider, request, permit))
+            native = await _sent(provider, request, permit)
         except ProviderError as exc:
-            tell_loop(permit.failed, exc)
+            permit.failed(exc)
             return log.decided(number, _failed(talk, digest, None, exc))
-        log.write_native(number, native)
+        await log.write_native(number, native)
         return _judged(talk, log, _Arrived(number, digest, native), provider, permit)
 
 
@@ -224,9 +223,9 @@ def _judged(talk: Conversation, log: AttemptLog, arrived: _Arrived, provider: Pr
     try:
         reply = provider.read(arrived.native)
     except ProviderError as exc:
-        tell_loop(permit.failed, exc)
+        permit.failed(exc)
         return log.decided(arrived.number, _failed(talk, arrived.request, arrived.native, exc))
-    tell_loop(permit.used, reply.usage)
+    permit.used(reply.usage)
     digest = log.write_reply(arrived.number, reply)
     findings = judge(reply, talk.protocol.response_schema(talk.context), talk.rules, talk.context).findings
     return log.decided(arrived.number, _decision(talk, arrived, digest, findings), reply.text)

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 
 from casebound.errors import SettingsError
+from casebound.store.disk import Place
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FOLDER = (errno.ELOOP, errno.ENOTDIR)
@@ -19,8 +20,7 @@ class Folders:
     """The folders below a root, by their parts.
 
     While they are kept, each is opened once and stays open: a case that is under way opens the same few folders some
-    thousand times. And a name that is new in one then reaches the disk with the next `flush`, which whoever keeps them
-    owes; else it does so at once.
+    thousand times. And a name that is new in one is then flushed by whoever keeps them; else it is at once.
 
     Args:
         root: the uppermost folder.
@@ -48,14 +48,19 @@ class Folders:
             self._kept = None
             self._changed.clear()
 
-    def flush(self) -> None:
-        """Return when every new name is on the disk. Raises `OSError`."""
-        for descriptor in tuple(self._changed):
-            os.fsync(descriptor)
-            self._changed.discard(descriptor)
+    @property
+    def is_kept(self) -> bool:
+        """Whether they are kept at the moment."""
+        return self._kept is not None
+
+    def take_changed(self) -> list[Place]:
+        """Return what must be flushed so that every new name is on the disk; whoever takes it owes that."""
+        changed: list[Place] = [(folder, None) for folder in self._changed]
+        self._changed.clear()
+        return changed
 
     def changed(self, folder: int) -> None:
-        """Take note of a new name in the open `folder`. Raises as `flush`."""
+        """Take note of a new name in the open `folder`. Raises `OSError`."""
         if self._kept is None:
             os.fsync(folder)
         else:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Generator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,8 +14,9 @@ from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.base import Artifact
 from casebound.errors import ContractError, IntegrityError, SettingsError
 from casebound.pointer import first_difference, json_pointer
+from casebound.store.disk import Place, flush, flush_together
 from casebound.store.folders import Folders, open_below
-from casebound.store.write import create_file, read_at, unreadable, unwritable
+from casebound.store.write import Growing, read_at, unreadable, unwritable
 from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
@@ -37,7 +38,9 @@ class Package:
         self._workspace = workspace
         self._folders = Folders(root if workspace is None else workspace, private=private)
         self._way = root.relative_to(self._folders.root).parts
+        self._growing = Growing(self._folders, TMP)
         self._created: dict[str, tuple[int, str]] = {}
+        self._ahead: dict[str, bytes] = {}  # by path: what was created, and is not on the disk yet
 
     def open(self, path: str = "", *, create: bool = False) -> AbstractContextManager[int]:
         """Open the folder at `path`, by default the package's own, for its descriptor. Raises as `Folders.open`."""
@@ -47,25 +50,63 @@ class Package:
     def keep_open(self) -> Iterator[None]:
         """Keep the package's folders open in the block, for work that reads and writes many files.
 
-        What is created in it is whole from the beginning; its name is on the disk after the next `flush`, at the latest
-        at the end of the block. Raises as `flush`.
+        What is created in it is on the disk after the next `flush`, at the latest at the end of the block; until then
+        only this object knows it. Raises as `flush`.
         """
+        if self._folders.is_kept:
+            yield
+            return
         with self._folders.keep():
             try:
                 yield
             finally:
-                self.flush()
+                self.flush_now()
+                self._growing.close()
 
-    def flush(self) -> None:
-        """Return when everything that was created has its name on the disk.
+    async def flush(self, *, with_names: bool = True) -> None:
+        """Return when everything that was created is on the disk.
+
+        Args:
+            with_names: False: all of it stands in its place and its bytes are on the disk; its names follow with what
+                is flushed next, and before that.
 
         Raises:
-            UnavailableError: the disk does not take it (`WORKSPACE_WRITE`).
+            UnavailableError: the disk does not take it (`WORKSPACE_WRITE`); then nothing of it stands anywhere.
+            IntegrityError, SettingsError: as `create`.
         """
+        with self._writing(), closing(self._settling(with_names)) as steps:
+            for places in steps:
+                await flush_together(places)
+
+    def flush_now(self) -> None:
+        """As `flush`, while everything else waits."""
+        with self._writing(), closing(self._settling(with_names=True)) as steps:
+            for places in steps:
+                flush(places)
+
+    def _settling(self, with_names: bool) -> Generator[Collection[Place], None, None]:
+        """Put everything that is ahead in its place. Yields what is to be flushed before the next step."""
+        owed = self._folders.take_changed()
         try:
-            self._folders.flush()
+            if self._ahead:
+                for places in self._growing.create({self._below(path): data for path, data in self._ahead.items()}):
+                    yield [*places, *owed]
+                owed = self._folders.take_changed() if with_names else []
+            if owed:
+                yield owed
+        finally:
+            self._ahead.clear()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as exc:
             raise unwritable(self.root, exc) from exc
+
+    def _below(self, path: str) -> str:
+        """Return a path of the package as one below the workspace."""
+        return "/".join((*self._way, path))
 
     def read(self, path: str) -> bytes | None:
         """Return the bytes at `path`, None where there is nothing.
@@ -73,6 +114,8 @@ class Package:
         Raises:
             SettingsError: a link stands on the way (`WORKSPACE_LINK`), or it cannot be read (`PACKAGE_UNREADABLE`).
         """
+        if path in self._ahead:
+            return self._ahead[path]
         folder_path, _, name = path.rpartition("/")
         try:
             with self.open(folder_path) as folder:
@@ -91,6 +134,8 @@ class Package:
 
     def exists(self, path: str) -> bool:
         """Tell whether a file stands at `path`. Raises `SettingsError` (`PACKAGE_UNREADABLE`) where nobody can tell."""
+        if path in self._ahead:
+            return True
         try:
             os.lstat(f"{self.root}/{path}")
         except (FileNotFoundError, NotADirectoryError):
@@ -105,20 +150,22 @@ class Package:
         Raises:
             SettingsError: it is a link or no folder (`WORKSPACE_LINK`), or cannot be read (`PACKAGE_UNREADABLE`).
         """
+        way = f"{path}/" if path else ""
+        ahead = {one.removeprefix(way).partition("/")[0] for one in self._ahead if one.startswith(way)}
         try:
             with self.open(path) as folder:
-                return sorted(os.listdir(folder))
+                return sorted({*os.listdir(folder), *ahead})
         except FileNotFoundError:
-            return []
+            return sorted(ahead)
         except OSError as exc:
             raise unreadable(self.root / path, exc) from exc
 
     def paths(self) -> list[str]:
         """Return the path of every file in the package, sorted; links are listed, not followed. Raises as `files`."""
-        return sorted(path for path, _ in self._walk() if not path.endswith("/"))
+        return sorted({*(path for path, _ in self._walk() if not path.endswith("/")), *self._ahead})
 
     def files(self) -> Iterator[tuple[str, bytes | None]]:
-        """Yield path and bytes of every file, each read once; None for what is no file (links, pipes).
+        """Yield path and bytes of every file on the disk, each read once; None for what is no file (links, pipes).
 
         A folder that holds nothing is yielded as its path and `/`, with None.
 
@@ -148,13 +195,23 @@ class Package:
     def create(self, path: str, data: bytes) -> str:
         """Create the file once and return the digest of its bytes; the same bytes again are no error.
 
-        Raises: as `store.write.create_file`.
+        It is on the disk at once, or where the folders are kept open, after the next flush.
+
+        Raises:
+            IntegrityError: other bytes stand there (`STORE_CONFLICT`).
+            SettingsError: a link stands on the way (`WORKSPACE_LINK`).
+            UnavailableError: the disk does not take it (`WORKSPACE_WRITE`); nothing stands at `path`.
         """
         if self._workspace is None:
             raise ContractError(
                 "CONTRACT_BROKEN", found="a write to a package that is open for reading only", path=path
             )
-        create_file(self._folders, "/".join((*self._way, path)), data, tmp=TMP)
+        with self.keep_open():
+            if not self.exists(path):
+                self._ahead[path] = data
+            elif self.read(path) != data:
+                found = "other content under this name"
+                raise IntegrityError("STORE_CONFLICT", path=str(self.root / path), found=found)
         self._created[path] = len(data), digest_of(data)
         return self._created[path][1]
 

@@ -24,20 +24,7 @@ class Preview(Package):
 
     def __init__(self, root: Path, ahead: Mapping[str, bytes]) -> None:
         super().__init__(root)
-        self.ahead = dict(ahead)
-
-    def read(self, path: str) -> bytes | None:
-        """Return the bytes at `path`, None where there is nothing. Raises as `Package.read`."""
-        return self.ahead[path] if path in self.ahead else super().read(path)
-
-    def exists(self, path: str) -> bool:
-        """Tell whether a file stands at `path`. Raises as `Package.exists`."""
-        return path in self.ahead or super().exists(path)
-
-    def names(self, path: str) -> list[str]:
-        """Return the names in the folder at `path`, sorted. Raises as `Package.names`."""
-        ahead = {name for folder, _, name in (one.rpartition("/") for one in self.ahead) if folder == path}
-        return sorted({*super().names(path), *ahead})
+        self._ahead.update(ahead)
 
     def create(self, path: str, data: bytes) -> str:
         """Return the digest of a file that is there already.
@@ -69,5 +56,5 @@ class Trial(Preview):
         try:
             return super().create(path, data)
         except WouldWrite:
-            self.ahead[path] = data
+            self._ahead[path] = data
             return digest_of(data)

@@ -1,11 +1,10 @@
-"""Creating a file once: whole, flushed, under its final name, or not at all.
+"""Creating files once: whole, flushed, under their final names, or not at all.
 
-The bytes go to a temporary file of their own, are flushed to the disk, and get their final name by an exclusive link:
-a reader never sees half a file, two writers never share one, and an existing file is never replaced. Every folder on
-the way is opened without following links, and the check is made on what was opened, not on the string. A name reaches
-the disk as `Folders` says: at once, or with the next flush where folders are kept.
+The bytes of files that belong together go to a temporary folder, are flushed to the disk, and get their final names by
+exclusive links: a reader never sees half a file, two writers never share one, and an existing file is never replaced.
+Every folder on the way is opened without following links, and the check is made on what was opened, not on the string.
 
-A temporary file is locked as long as its writer lives. One that nobody holds was left by a process that was killed;
+A temporary folder is locked as long as its writer lives. One that nobody holds was left by a process that was killed;
 `sweep` removes it.
 """
 
@@ -16,52 +15,102 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from casebound.errors import IntegrityError, SettingsError, UnavailableError
+from casebound.store.disk import Place
 from casebound.store.folders import Folders
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not keep a reader waiting
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_GIVEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_A_FILE = (errno.ELOOP, errno.ENXIO)
 MOST_BYTES = 1 << 30  # of one file in a workspace; a hole of a terabyte costs its author nothing
 _TEMPORARY = re.compile(r"[0-9a-f]{32}")
 
 
-def create_file(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
-    """Create `path` below `folders` with exactly `data`; True if it is new, False if the same bytes stand there.
+class Growing:
+    """The temporary folder of one writer: it is made with the first file, and removed by `close`.
 
     Args:
         folders: of the workspace; it must exist.
-        path: relative, with `/`; folders on the way are made.
-        data: the whole content.
-        tmp: the folder of the workspace where the file grows.
-
-    Raises:
-        IntegrityError: the path holds other bytes (`STORE_CONFLICT`).
-        SettingsError: a component is a link (`WORKSPACE_LINK`).
-        UnavailableError: the disk is full, read only, or not permitted (`WORKSPACE_WRITE`); nothing stands at `path`.
+        tmp: the folder of the workspace for temporary folders.
     """
-    root = folders.root
-    *way, name = path.split("/")
+
+    def __init__(self, folders: Folders, tmp: str) -> None:
+        self._folders = folders
+        self._tmp = (tmp,)
+        self._name = ""
+        self._folder: int | None = None
+
+    def create(self, files: Mapping[str, bytes]) -> Iterator[Collection[Place]]:
+        """Create files below the workspace, or none of them; where the same bytes stand already, nothing is done.
+
+        Yields what has to be flushed before it goes on: the caller flushes it, and takes the next step.
+
+        Args:
+            files: the whole content by path, relative, with `/`; folders on the way are made.
+
+        Raises:
+            IntegrityError: a path holds other bytes (`STORE_CONFLICT`); those before it stand.
+            SettingsError: a component is a link (`WORKSPACE_LINK`).
+            OSError: the disk is full, read only, or not permitted.
+        """
+        below = self._open()
+        grown = {str(number): path for number, path in enumerate(files)}
+        try:
+            for name, path in grown.items():
+                _fill(path, files[path], below, name, self._folders.file_mode)
+            yield [(below, name) for name in grown]
+            for name, path in grown.items():
+                *way, last = path.split("/")
+                with self._folders.open(way, create=True) as folder:
+                    if _link(path, below, name, folder, last):
+                        self._folders.changed(folder)
+                    elif read_at(folder, last, f"{self._folders.root}/{path}") != files[path]:
+                        found = "other content under this name"
+                        raise IntegrityError("STORE_CONFLICT", path=str(self._folders.root / path), found=found)
+        finally:
+            for name in grown:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=below)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            with suppress(OSError), self._folders.open(self._tmp) as tmp:
+                os.rmdir(self._name, dir_fd=tmp)
+            os.close(self._folder)
+            self._folder = None
+
+    def _open(self) -> int:
+        if self._folder is None:
+            with self._folders.open(self._tmp) as tmp:
+                self._name, self._folder = _new_folder(tmp)
+        return self._folder
+
+
+def _fill(path: str, data: bytes, folder: int, name: str, mode: int) -> None:
+    """Write all that is to stand at `path` to a new file in a temporary folder."""
+    descriptor = os.open(name, _CREATE, mode, dir_fd=folder)
     try:
-        with folders.open((tmp,)) as below, _growing(below, folders.file_mode) as (temporary, descriptor):
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            os.fsync(descriptor)
-            with folders.open(way, create=True) as folder:
-                new = _link(temporary, below, name, folder)
-                if not new and read_at(folder, name, f"{root}/{path}") != data:
-                    found = "other content under this name"
-                    raise IntegrityError("STORE_CONFLICT", path=str(root / path), found=found)
-                folders.changed(folder)
-    except OSError as exc:
-        raise unwritable(root / path, exc) from exc
-    return new
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)
+
+
+def _link(path: str, below: int, name: str, folder: int, last: str) -> bool:
+    """Give what grew its final name, the last part of `path`; False where something has it already."""
+    try:
+        os.link(name, last, src_dir_fd=below, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def create_new_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
@@ -86,14 +135,6 @@ def create_new_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         os.link(temporary, path)  # exclusively
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _link(temporary: str, below: int, name: str, folder: int) -> bool:
-    try:
-        os.link(temporary, name, src_dir_fd=below, dst_dir_fd=folder, follow_symlinks=False)
-    except FileExistsError:
-        return False
-    return True
 
 
 def unwritable(path: Path, error: OSError) -> UnavailableError:
@@ -160,43 +201,42 @@ def read_given(path: Path, most_bytes: int) -> bytes:
     return data
 
 
-# --- temporary files ------------------------------------------------------------------------------------------------
+# --- temporary folders ----------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _growing(folder: int, mode: int) -> Iterator[tuple[str, int]]:
-    """Yield name and descriptor of a new, locked file in the open `folder`; afterwards the name is gone."""
-    name, descriptor = _new_file(folder, mode)
-    try:
-        yield name, descriptor
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=folder)
-        os.close(descriptor)
-
-
-def _new_file(folder: int, mode: int) -> tuple[str, int]:
+def _new_folder(tmp: int) -> tuple[str, int]:
+    """Return name and descriptor of a new, locked folder in the open `tmp`."""
     while True:
         name = os.urandom(16).hex()
-        descriptor = os.open(name, _CREATE, mode, dir_fd=folder)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
-            return name, descriptor
-        os.close(descriptor)  # a sweep took it between the two calls
+        os.mkdir(name, 0o700, dir_fd=tmp)
+        try:
+            folder = os.open(name, _FOLDER, dir_fd=tmp)
+        except FileNotFoundError:
+            continue  # a sweep took it between the two calls
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        if os.fstat(folder).st_nlink:
+            return name, folder
+        os.close(folder)  # a sweep took it before it was locked
 
 
-def sweep(folder: int) -> None:
-    """Remove the temporary files in the open `folder` whose writers are dead; what a living one holds stays."""
-    for name in os.listdir(folder):
+def sweep(tmp: int) -> None:
+    """Remove what dead writers left in the open folder `tmp`; what a living one holds stays."""
+    for name in os.listdir(tmp):
         if _TEMPORARY.fullmatch(name):
             with suppress(OSError):  # another sweep was faster, or it is not ours to open
-                _remove_if_dead(folder, name)
+                _remove_if_dead(tmp, name)
 
 
-def _remove_if_dead(folder: int, name: str) -> None:
-    descriptor = os.open(name, _READ, dir_fd=folder)
+def _remove_if_dead(tmp: int, name: str) -> None:
+    """Remove a temporary folder, or a file as earlier releases made them, that nobody holds."""
+    left = os.open(name, _READ, dir_fd=tmp)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name, dir_fd=folder)
+        fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not stat.S_ISDIR(os.fstat(left).st_mode):
+            os.unlink(name, dir_fd=tmp)
+            return
+        for grown in os.listdir(left):
+            os.unlink(grown, dir_fd=left)
+        os.rmdir(name, dir_fd=tmp)
     finally:
-        os.close(descriptor)
+        os.close(left)

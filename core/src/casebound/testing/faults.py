@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -25,9 +24,7 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import Connection
 
 from casebound.contracts.model_call import ModelRequest, NativeReply
-from casebound.store import package as package_module
 from casebound.store import write as write_module
-from casebound.store.folders import Folders
 from casebound.testing.inventory_model import InventoryModel, Search, message_of
 from casebound.workspace import index_file
 from casebound.workspace.connection import Database
@@ -72,20 +69,18 @@ def watch(point: Point) -> Iterator[None]:
     A file passes `before PATH`, `nameless PATH` (its last byte is flushed, its name is not there) and `behind PATH`.
     A transaction of the index passes `uncommitted index NAME` and `behind index NAME`, by the function that makes it.
     """
-    create_file, link = vars(package_module)["create_file"], write_module._link
+    fill, link = write_module._fill, write_module._link
     create_index, writing = vars(index_file)["create_new_file"], Database.writing
-    growing = threading.local()
 
-    def watched_create(folders: Folders, path: str, data: bytes, *, tmp: str) -> bool:
+    def watched_fill(path: str, data: bytes, folder: int, name: str, mode: int) -> None:
         point(f"before {path}")
-        growing.path = path
-        new: bool = create_file(folders, path, data, tmp=tmp)
+        fill(path, data, folder, name, mode)
+
+    def watched_link(path: str, below: int, name: str, folder: int, last: str) -> bool:
+        point(f"nameless {path}")
+        new = link(path, below, name, folder, last)
         point(f"behind {path}")
         return new
-
-    def watched_link(temporary: str, below: int, name: str, folder: int) -> bool:
-        point(f"nameless {growing.path}")
-        return link(temporary, below, name, folder)
 
     def watched_index(path: Path, data: bytes) -> None:
         point("before index file")
@@ -100,12 +95,12 @@ def watch(point: Point) -> Iterator[None]:
             point(f"uncommitted index {name}")
         point(f"behind index {name}")
 
-    vars(package_module)["create_file"], write_module._link = watched_create, watched_link
+    write_module._fill, write_module._link = watched_fill, watched_link
     vars(index_file)["create_new_file"], Database.writing = watched_index, watched_writing  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
-        vars(package_module)["create_file"], write_module._link = create_file, link
+        write_module._fill, write_module._link = fill, link
         vars(index_file)["create_new_file"], Database.writing = create_index, writing  # type: ignore[method-assign]
 
 

@@ -179,7 +179,7 @@ class Dispatch:
 
     async def _advance(self, package_id: str) -> Ended:
         try:
-            return await self._engine.threads.do(self._locked(package_id))
+            return await self._locked(package_id)
         except Exception as exc:  # noqa: BLE001  # whatever is wrong with one case, the others go on
             return Ended(await self._leases.row(package_id), exc)
 
