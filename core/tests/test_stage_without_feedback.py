@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 import pytest
@@ -67,7 +68,7 @@ class Old:
         else:
             context = protocol.context(load_facts(self.inventory))
         course = load_course(self.package, revision, policy)
-        self.log.write_request(derive_request(course, protocol, context, None, 2))
+        asyncio.run(self.log.write_request(derive_request(course, protocol, context, None, 2)))
 
     def configure(self, more: str = "") -> None:
         self.inventory.configure(settings_text(more=f"{more}[protocols]\nresolution = {self.version}\n"))
@@ -120,7 +121,7 @@ def old_case(folder, stage="assessment", version=4):
 def test_a_failed_assessment_goes_on_and_its_next_attempt_has_feedback(tmp_path, version):
     """Neither plan nor look-up is repeated, and what was there stays as it was."""
     old = old_case(tmp_path, version=version)
-    old.log.write_native(2, native_reply(UNCITED))
+    asyncio.run(old.log.write_native(2, native_reply(UNCITED)))
     before = old.files()
     old.inventory.database.unlink()  # a query would fail
     model = InventoryModel()
@@ -148,7 +149,7 @@ def test_a_failed_assessment_goes_on_and_its_next_attempt_has_feedback(tmp_path,
 @pytest.mark.spec("A-148l")
 def test_replies_of_attempts_without_feedback_count(tmp_path):
     old = old_case(tmp_path)
-    old.log.write_native(2, native_reply(UNCITED))
+    asyncio.run(old.log.write_native(2, native_reply(UNCITED)))
     model = InventoryModel(scripted={"assessment": [UNCITED]})
     assert old.inventory.resolve(model).code == "ENTITY_RESOLUTION_INVALID_RESPONSES"
     assert old.outcomes() == ["invalid"] * 3
@@ -192,7 +193,7 @@ def test_a_repetition_carries_the_feedback_that_stands_and_writes_none_of_its_ow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_finished_package_without_any_feedback_is_replayed_and_holds(tmp_path, version):
     old = old_case(tmp_path, version=version)
-    old.log.write_native(2, native_reply(assessment_reply(old.message(2))))
+    asyncio.run(old.log.write_native(2, native_reply(assessment_reply(old.message(2)))))
     assert old.inventory.resolve(InventoryModel()).state == "interpreted"
     assert (old.outcomes(), old.feedbacks()) == (["invalid", "accepted"], [])
     assert old.verified() == "holds"

@@ -16,7 +16,9 @@ from casebound.contracts.model_call import ModelReply
 from casebound.errors import CaseboundError, IntegrityError, SettingsError, UnavailableError
 from casebound.host import build_host
 from casebound.store import Package, Workspace
+from casebound.store.folders import Folders
 from casebound.store.lock import exclusive
+from casebound.store.write import Growing
 from casebound.testing.faults import start_child, wait_for
 from casebound.verification import verify_package
 from hypothesis import given
@@ -316,25 +318,29 @@ def test_what_dead_writers_left_is_removed_and_what_living_ones_hold_stays(works
     started, finish = os.pipe(), os.pipe()
 
     def grow() -> None:
-        from casebound.store.folders import Folders
-        from casebound.store.write import _growing
+        steps = Growing(Folders(workspace.root), "tmp").create({"cases/c-1/a.txt": b"half"})
+        next(steps)  # it grew, and has no name yet
+        os.write(started[1], b"grown")
+        os.close(finish[1])
+        os.read(finish[0], 1)
+        list(steps)
 
-        folders = Folders(workspace.root)
-        with folders.open(("tmp",)) as folder, _growing(folder, folders.file_mode) as (name, descriptor):
-            os.write(descriptor, b"half")
-            os.write(started[1], name.encode())
-            os.close(finish[1])
-            os.read(finish[0], 1)
-
+    workspace.admit(workspace.package("c-1"))
     child = start_child(grow)
     os.close(started[1])  # so that a child which fails ends the wait
-    living = os.read(started[0], 99).decode()
-    (workspace.tmp / ("0" * 32)).write_bytes(b"half of what a killed process wrote")
+    assert os.read(started[0], 99) == b"grown"
+    [living] = os.listdir(workspace.tmp)
+    (workspace.tmp / ("0" * 32)).write_bytes(b"half of what a killed process of an earlier release wrote")
+    dead = workspace.tmp / ("1" * 32)
+    dead.mkdir()
+    (dead / "0").write_bytes(b"half of what a killed process wrote")
     (workspace.tmp / "note.txt").write_bytes(b"not ours")
     workspace.prepare()
     assert sorted(os.listdir(workspace.tmp)) == sorted([living, "note.txt"])
     os.close(finish[1])
     assert wait_for(child) == 0
+    assert (workspace.cases / "c-1" / "a.txt").read_bytes() == b"half"
+    workspace.prepare()
     assert os.listdir(workspace.tmp) == ["note.txt"]
     for descriptor in (started[0], finish[0]):
         os.close(descriptor)

@@ -27,7 +27,7 @@ _TELLS_FAILURES = (5, 8)
 
 def flush(places: Collection[Place]) -> None:
     """Return when all of `places` is on the disk. Raises `OSError`."""
-    if len(places) < _MANY or not _FLUSHES_FILE_SYSTEMS:
+    if len(places) < _MANY or not FLUSHES_FILE_SYSTEMS:
         for folder, name in places:
             _flush_one(folder, name)
         return
@@ -38,8 +38,10 @@ def flush(places: Collection[Place]) -> None:
 
 async def flush_together(places: Collection[Place]) -> None:
     """As `flush`, in a thread and together with all who wait on this event loop; who is cancelled stays to its end."""
-    if places:
-        await _ROUNDS.setdefault(asyncio.get_running_loop(), _Rounds()).flush(places)
+    loop = asyncio.get_running_loop()
+    if loop not in _ROUNDS:
+        _ROUNDS[loop] = _Rounds()
+    await _ROUNDS[loop].flush(places)
 
 
 class _Rounds:
@@ -101,7 +103,7 @@ def _can_flush_file_systems() -> bool:
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_FLUSHES_FILE_SYSTEMS = _can_flush_file_systems()
+FLUSHES_FILE_SYSTEMS = _can_flush_file_systems()
 
 
 def _flush_file_system(descriptor: int) -> None:

@@ -16,7 +16,7 @@ from casebound.errors import ContractError, IntegrityError, SettingsError
 from casebound.pointer import first_difference, json_pointer
 from casebound.store.disk import Place, flush, flush_together
 from casebound.store.folders import Folders, open_below
-from casebound.store.write import Growing, read_at, unreadable, unwritable
+from casebound.store.write import Growing, other_content, read_at, unreadable, unwritable
 from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
@@ -56,12 +56,11 @@ class Package:
         if self._folders.is_kept:
             yield
             return
-        with self._folders.keep():
+        with self._folders.keep(), closing(self._growing):
             try:
                 yield
             finally:
                 self.flush_now()
-                self._growing.close()
 
     async def flush(self, *, with_names: bool = True) -> None:
         """Return when everything that was created is on the disk.
@@ -195,7 +194,7 @@ class Package:
     def create(self, path: str, data: bytes) -> str:
         """Create the file once and return the digest of its bytes; the same bytes again are no error.
 
-        It is on the disk at once, or where the folders are kept open, after the next flush.
+        It is on the disk at once, or where the folders are kept open, after the next flush, which raises instead.
 
         Raises:
             IntegrityError: other bytes stand there (`STORE_CONFLICT`).
@@ -207,11 +206,8 @@ class Package:
                 "CONTRACT_BROKEN", found="a write to a package that is open for reading only", path=path
             )
         with self.keep_open():
-            if not self.exists(path):
-                self._ahead[path] = data
-            elif self.read(path) != data:
-                found = "other content under this name"
-                raise IntegrityError("STORE_CONFLICT", path=str(self.root / path), found=found)
+            if self._ahead.setdefault(path, data) != data:
+                raise other_content(self.root / path)
         self._created[path] = len(data), digest_of(data)
         return self._created[path][1]
 

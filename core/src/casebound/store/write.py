@@ -71,8 +71,7 @@ class Growing:
                     if _link(path, below, name, folder, last):
                         self._folders.changed(folder)
                     elif read_at(folder, last, f"{self._folders.root}/{path}") != files[path]:
-                        found = "other content under this name"
-                        raise IntegrityError("STORE_CONFLICT", path=str(self._folders.root / path), found=found)
+                        raise other_content(self._folders.root / path)
         finally:
             for name in grown:
                 with suppress(FileNotFoundError):
@@ -135,6 +134,11 @@ def create_new_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         os.link(temporary, path)  # exclusively
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def other_content(path: Path) -> IntegrityError:
+    """Return the error that `path` exists already, and is not what was to be created."""
+    return IntegrityError("STORE_CONFLICT", path=str(path), found="other content under this name")
 
 
 def unwritable(path: Path, error: OSError) -> UnavailableError:
