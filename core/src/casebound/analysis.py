@@ -100,7 +100,7 @@ class Analysis:
         elif resolution is not None and not package.exists(revision.candidates):
             self._engine.refuse_change(changed_settings(bound, resolution))
         if input_ is None:
-            input_ = freeze_interpretation(bound, self._case, self._facts, resolution)
+            input_ = freeze_interpretation(self._engine.policies(), self._case, self._facts, resolution)
             write_inputs(package, revision, resolution, input_)
         else:
             self._engine.refuse_change(changed_models(bound, input_))

@@ -11,10 +11,11 @@ from datetime import timedelta
 from casebound.binding import AnswererModel, Bound, build_provider
 from casebound.budget import Purse, Reservation
 from casebound.clock import Clock, format_time
-from casebound.contracts.interpretation import Event
+from casebound.contracts.interpretation import Event, StagePolicy
 from casebound.contracts.model_call import ModelRequest
 from casebound.errors import ProviderError, ResearchError, SettingsError
 from casebound.gate import Gate
+from casebound.interpretation.freeze import freeze_policies
 from casebound.leave import WISHES, Leave
 from casebound.llm.limits import Limiter, Turn
 from casebound.llm.permit import UNLIMITED, Permit
@@ -61,6 +62,7 @@ class Engine:
     on_refusal: Callable[[ProviderError], None] = unheard
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
+    _policies: tuple[StagePolicy, ...] | None = None
     _built: list[tuple[AnswererModel, Provider]] = field(default_factory=list)
     _limiters: dict[int, Limiter] = field(default_factory=dict)
 
@@ -76,6 +78,12 @@ class Engine:
             if self._source is None:
                 self._source = open_database(self.bound.settings)
             return self._source
+
+    def policies(self) -> tuple[StagePolicy, ...]:
+        """Return what a fresh interpretation freezes about its stages, made once for all cases."""
+        if self._policies is None:
+            self._policies = freeze_policies(self.bound)
+        return self._policies
 
     def provider(self, stage: str, place: int = 0) -> Provider:
         """Return the provider of the answerer at `place` of `stage`, built on first use: its secrets are resolved now.

@@ -27,6 +27,7 @@ from casebound.offers import CORE_PHASES
 from casebound.progress import Progress, derive_progress, latest_revision
 from casebound.research.enrichment import MOST_ENTITIES, derive_facts, pairs_of
 from casebound.research.snapshot import changed
+from casebound.specs import EnrichmentRule
 from casebound.store import layout
 from casebound.store.captures import kept_captures
 from casebound.store.package import Package
@@ -94,8 +95,7 @@ class Pipeline:
             return facts
         self.engine.on_step(package, "research")
         try:
-            kept = kept_captures(package, layout.ENTITY_CAPTURES, EntityCapture)
-            fetched, captures = await asyncio.to_thread(lambda: self._fetch(case, kept))
+            fetched, captures = await self._facts(package, case)
         except ResearchError as exc:
             self.engine.block(package, "research", exc)
             return None
@@ -106,12 +106,19 @@ class Pipeline:
         package.create_artifact(layout.FACTS, fetched)
         return fetched
 
-    def _fetch(self, case: Case, kept: Sequence[EntityCapture]) -> tuple[Facts, Sequence[EntityCapture]]:
-        """Return the facts and their captures; what a run that ended early has `kept` is not asked for again."""
+    async def _facts(self, package: Package, case: Case) -> tuple[Facts, Sequence[EntityCapture]]:
+        """Return the facts and their captures; the database is asked only where a rule wants something."""
         types = {entity.type for entity in case.entities[:MOST_ENTITIES]}
         rules = [rule for rule in self.engine.bound.enrichments if rule.entity_type in types]
         if not rules:
             return derive_facts(case, None, (), {}, None), ()
+        kept = kept_captures(package, layout.ENTITY_CAPTURES, EntityCapture)
+        return await asyncio.to_thread(lambda: self._fetch(case, rules, kept))
+
+    def _fetch(
+        self, case: Case, rules: Sequence[EnrichmentRule], kept: Sequence[EntityCapture]
+    ) -> tuple[Facts, Sequence[EntityCapture]]:
+        """Return what `rules` fetch, with captures; what a run that ended early has `kept` is not asked for again."""
         source = self.engine.source()
         frozen = [source.freeze_rule(rule) for rule in rules]
         pairs = pairs_of(case, frozen)

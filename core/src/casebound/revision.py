@@ -55,7 +55,7 @@ def begin_revision(engine: Engine, package: Package) -> Revision | None:
     _refuse_altered(package)
     case, facts = package.load(layout.CASE, Case), package.load(layout.FACTS, Facts)
     resolution = fresh_resolution(engine, case, facts)
-    input_ = freeze_interpretation(engine.bound, case, facts, resolution)
+    input_ = freeze_interpretation(engine.policies(), case, facts, resolution)
     if _was_cut_off(package) and _froze(package, newest, resolution, input_):
         return None
     following = Revision(newest.number + 1)

@@ -13,15 +13,20 @@ from casebound.contracts.plan import ResolutionInput
 from casebound.frozen import freeze_protocol, freeze_rules, offered
 
 
+def freeze_policies(bound: Bound) -> tuple[StagePolicy, ...]:
+    """Return what a fresh interpretation freezes about its stages: the same for every case under these settings."""
+    return tuple(_policy(bound, stage, model) for stage, model in bound.stages.items())
+
+
 def freeze_interpretation(
-    bound: Bound, case: Case, facts: Facts, resolution: ResolutionInput | None
+    policies: tuple[StagePolicy, ...], case: Case, facts: Facts, resolution: ResolutionInput | None
 ) -> InterpretationInput:
     """Return the input of a fresh interpretation; `resolution` is None where resolution is off."""
     return InterpretationInput(
         case_digest=digest_of(case.to_bytes()),
         facts_digest=digest_of(facts.to_bytes()),
         resolution_input=None if resolution is None else digest_of(resolution.to_bytes()),
-        stages=tuple(_policy(bound, stage, model) for stage, model in bound.stages.items()),
+        stages=policies,
     )
 
 
