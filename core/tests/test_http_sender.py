@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from casebound.errors import ProviderError, SettingsError
-from casebound.llm.http.sender import Dialect, HttpSender
+from casebound.llm.http.sender import Dialect, HttpSender, _host
 from casebound.llm.http.settings import HttpSettings
 from casebound.testing.conformance.secret import CANARY
 from casebound.testing.loopback import Loopback, Response
@@ -66,6 +66,46 @@ def test_what_is_posted_arrives_and_what_came_back_is_returned(loopback, monkeyp
     assert native.headers.keys() == {"content-type", "x-request-id", "x-own-a"}
 
 
+def test_two_calls_differ_in_path_and_body_alone(loopback, monkeypatch):
+    """What they share is made once, and no call leaves anything in it."""
+    monkeypatch.setenv("KEY", CANARY)
+    dialect = Dialect(provider="vendor", key_header="X-Vendor-Key", headers={"X-Project": "p"}, query={"v": "1"})
+    sender = sender_for(loopback, dialect=dialect, api_key_env="KEY")
+
+    async def twice():
+        await post(sender, {"text": "Ж" * 99}, "/long")
+        await post(sender, {}, "/short")
+        await sender.aclose()
+
+    asyncio.run(twice())
+    shared = {
+        "host": loopback.url.removeprefix("http://"),
+        "connection": "keep-alive",
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        "user-agent": "casebound-llm-vendor",
+        "x-project": "p",
+    }
+    own = [{"content-length": size, "content-type": "application/json", "x-vendor-key": "***"} for size in ("209", "2")]
+    assert [list(sent.headers.items()) for sent in loopback.requests] == [list((shared | each).items()) for each in own]
+    assert [(sent.path, sent.query) for sent in loopback.requests] == [("/v1/long", "v=1"), ("/v1/short", "v=1")]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "host"),
+    [
+        ("https://HOST.example/v1", "host.example"),
+        ("https://host.example.:443", "host.example."),
+        ("https://host.example:80", "host.example:80"),
+        ("http://127.0.0.1:80", "127.0.0.1"),
+        ("http://[::1]:8080/v1", "[::1]:8080"),
+        ("https://[FD00::0:1]", "[FD00::0:1]"),
+    ],
+)
+def test_the_host_is_named_as_the_address_has_it(base_url, host):
+    assert _host(HttpSettings(base_url=base_url).base_url) == host
+
+
 def test_a_text_without_bytes_is_refused_without_a_call(loopback):
     with pytest.raises(ProviderError, match="lone surrogate") as caught:
         send(loopback, body={"text": "\ud83d"})
@@ -83,6 +123,35 @@ def test_credentials_of_a_netrc_file_are_not_sent(loopback, monkeypatch, tmp_pat
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     send(loopback)
     assert "authorization" not in loopback.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"), [(b"caf\xc3\xa9", "café"), (b"caf\xe9", "café"), (b"1\r\nX-Own-A: 2", "1, 2")]
+)
+def test_a_head_is_read_in_whatever_encoding(sent, kept):
+    head = b"HTTP/1.1 200 " + sent.partition(b"\r")[0] + b"\r\nx-own-a: " + sent + b"\r\ncontent-length: 2\r\n\r\n{}"
+
+    async def connected(reader, writer):
+        await reader.readuntil(b"\r\n\r\n{}")
+        writer.write(head)
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async def once():
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        address = "http://{}:{}".format(*server.sockets[0].getsockname())
+        sender = HttpSender(
+            HttpSettings(base_url=address),
+            Dialect(provider="vendor", key_header="X-Vendor-Key", kept_headers=("x-own-a",)),
+        )
+        native = await post(sender, {})
+        await sender.aclose()
+        server.close()
+        return native
+
+    native = asyncio.run(once())
+    assert (native.status, native.body, native.headers) == (200, b"{}", {"x-own-a": kept})
 
 
 def test_the_duration_is_the_clocks(loopback):

@@ -5,11 +5,13 @@ Those are looked for beside the command that CASEBOUND_TEST_LLMOCK names, else i
 """
 
 import importlib.util
+import json
 import os
 import shutil
 import socket
 import subprocess
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from casebound.testing.servers import running_server
@@ -39,23 +41,24 @@ class Llmock:
 
     def __init__(self, url):
         self.url = url
-        self._pages = pytest.importorskip("httpx").Client(base_url=f"{url}/_llmock")
-        self._pages.post("/reset").raise_for_status()
+        self._page("/reset", b"")
 
     def script(self, *more, **behavior):
         """Say how it behaves next."""
-        self._pages.post("/scenario", json={"behaviors": [behavior, *more]}).raise_for_status()
+        self._page("/scenario", json.dumps({"behaviors": [behavior, *more]}).encode())
 
     def journal(self):
         """Return what it was sent and what it answered, in order."""
-        return self._pages.get("/requests").json()["requests"]
+        return json.loads(self._page("/requests"))["requests"]
 
     def verdict(self):
         """Return how it judges its client."""
-        return self._pages.get("/verdict").json()
+        return json.loads(self._page("/verdict"))
 
-    def close(self):
-        self._pages.close()
+    def _page(self, path, posted=None):
+        request = Request(f"{self.url}/_llmock{path}", posted, {"content-type": "application/json"})
+        with urlopen(request, timeout=30) as page:
+            return page.read()
 
 
 @pytest.fixture(scope="session")
@@ -107,9 +110,7 @@ def running_llmock(llmock_command):
 @pytest.fixture
 def llmock(running_llmock):
     """The same, with an empty journal."""
-    server = Llmock(running_llmock)
-    yield server
-    server.close()
+    return Llmock(running_llmock)
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,6 @@ from casebound.contracts.bench_captures import RECORDS_FILE, CaptureRecord, Capt
 from casebound.contracts.bench_live import CallEnding, LivePlan, PlannedSlot, Reservation, SlotOutcome
 from casebound.contracts.model_call import ModelRequest, NativeRecord, NativeReply
 from casebound.errors import IntegrityError, SettingsError
-from casebound.llm.attempts import native_record
 from casebound.store.package import TMP, Package
 from casebound.store.write import sweep, unwritable
 
@@ -158,7 +157,7 @@ class LiveFolder:
 
     async def keep_native(self, slot: PlannedSlot, native: NativeReply) -> None:
         """Keep what came back: it is on the disk before anything is derived from it."""
-        self.package.create_artifact(self._path(slot, NATIVE), native_record(native))
+        self.package.create_artifact(self._path(slot, NATIVE), native.record)
         self.package.create(self._path(slot, NATIVE_BODY), native.body)
         await self.package.flush(with_names=False)
 

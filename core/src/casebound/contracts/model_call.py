@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from casebound.canonical import canonical_bytes
+from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.base import Artifact, Contract, Digest, Time
 from casebound.contracts.findings import Finding
 
@@ -59,7 +59,7 @@ class ModelRequest(Artifact):
         return sum(map(len, texts))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NativeReply:
     """What the server sent, before anything is derived from it.
 
@@ -74,6 +74,17 @@ class NativeReply:
     body: bytes
     headers: dict[str, str] = field(default_factory=dict)
     duration_ms: int = 0
+
+    @cached_property
+    def record(self) -> NativeRecord:
+        """What is written down beside the bytes; made once, so that what is written is what was checked."""
+        return NativeRecord(
+            status=self.status,
+            headers=dict(self.headers),
+            duration_ms=self.duration_ms,
+            size=len(self.body),
+            digest=digest_of(self.body),
+        )
 
 
 class NativeRecord(Artifact):

@@ -65,7 +65,7 @@ class AttemptLog:
 
     async def write_native(self, number: int, native: NativeReply) -> None:
         """Keep what the server sent, and return once it is on the disk: nothing is flushed before it."""
-        self._package.create_artifact(self.path(number, NATIVE), native_record(native))
+        self._package.create_artifact(self.path(number, NATIVE), native.record)
         self._package.create(self.path(number, NATIVE_BODY), native.body)
         await self._package.flush(with_names=False)
 
@@ -95,14 +95,3 @@ class AttemptLog:
     def request_digest(self, number: int) -> str:
         """Return the digest of an attempt's request."""
         return self._package.digest(self.path(number, REQUEST))
-
-
-def native_record(native: NativeReply) -> NativeRecord:
-    """Return what is written down beside the bytes of `native`."""
-    return NativeRecord(
-        status=native.status,
-        headers=dict(native.headers),
-        duration_ms=native.duration_ms,
-        size=len(native.body),
-        digest=digest_of(native.body),
-    )

@@ -8,7 +8,6 @@ from casebound.contracts.base import Artifact
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply
 from casebound.errors import ContractError, PluginError
 from casebound.guard import checked, plugin_guard
-from casebound.llm.attempts import native_record
 from casebound.llm.provider import Provider
 
 A = TypeVar("A", bound=Artifact)
@@ -37,7 +36,7 @@ class GuardedProvider:
         with plugin_guard(f"{self._where}, send"):
             native = checked(await self.provider.send(request), NativeReply, f"{self._where}, send")
             checked(native.body, bytes, f"{self._where}, the body")
-            self._writable(native_record(native))
+            self._writable(native.record)
             return native
 
     def read(self, native: NativeReply) -> ModelReply:

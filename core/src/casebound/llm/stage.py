@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from casebound.canonical import canonical_bytes, digest_of
+from casebound.canonical import canonical_bytes
 from casebound.clock import Clock, format_time, parse_time
 from casebound.contracts.findings import Finding
 from casebound.contracts.interpretation import Event, Feedback, StagePolicy
@@ -237,7 +237,7 @@ def _decision(talk: Conversation, arrived: _Arrived, reply_digest: str, findings
         code=findings[0].code if findings else None,
         findings=findings,
         request=arrived.request,
-        native=digest_of(arrived.native.body),
+        native=arrived.native.record.digest,
         reply=reply_digest,
         at=format_time(talk.clock.now()),
     )
@@ -248,7 +248,7 @@ def _failed(talk: Conversation, digest: str, native: NativeReply | None, error: 
         kind="unknown" if error.code == "LLM_CALL_UNKNOWN" else "provider_error",
         code=error.code,
         request=digest,
-        native=None if native is None else digest_of(native.body),
+        native=None if native is None else native.record.digest,
         message=str(error).encode("utf-8", "backslashreplace").decode(),
         retryable=error.retryable,
         retry_after_ms=_wish_ms(error.retry_after),

@@ -81,8 +81,8 @@ class _DuplicateKey(ValueError):
 def _json(body: bytes) -> object:
     """Parse strictly, after what routers put in front: a byte order mark, blank lines, comment lines (`: WAIT`)."""
     text = body.decode("utf-8-sig")
-    text = re.sub(r"\A(?:[ \t\r\n]+|:[^\r\n]*[\r\n])+", "", text)
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+    put_in_front = _PUT_IN_FRONT.match(text)
+    return _decoder.decode(text[put_in_front.end() :] if put_in_front else text)
 
 
 def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
@@ -96,3 +96,7 @@ def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 def _no_number(_: str) -> None:
     """NaN and Infinity report nothing; the reply around them, which was paid for, still counts."""
     return
+
+
+_PUT_IN_FRONT = re.compile(r"(?:[ \t\r\n]+|:[^\r\n]*[\r\n])+")
+_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number)

@@ -1,8 +1,7 @@
 """Sends one request over HTTP: one call, one deadline, no retry, no redirect, no cookie, no proxy from the environment.
 
 Rules:
-- httpx keeps the interface, aiohttp carries the bytes: with keep-alive limits above some twenty, httpx's own transport
-  takes twenty times the CPU for a call.
+- What is the same for every call is made once: between two calls only the path and the body differ.
 - The key is revealed to one place only, at the moment of sending. An exception of a library holds the request with its
   headers, so none is chained to what is raised here; what matters of it is in our own error.
 - Where a server echoes the key, it is masked before anyone stores the bytes.
@@ -11,16 +10,14 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 import zlib
-from collections.abc import Generator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.cookiejar import CookieJar, DefaultCookiePolicy
+from urllib.parse import urlencode, urlsplit
 
 import aiohttp
-import httpx
-from httpx_aiohttp import AiohttpTransport
 
 from casebound.clock import Clock, SystemClock
 from casebound.contracts.model_call import NativeReply
@@ -29,12 +26,10 @@ from casebound.llm.http.failure import shown
 from casebound.llm.http.key import Mask, resolve_key
 from casebound.llm.http.settings import HttpSettings
 from casebound.llm.provider import unsendable
-from casebound.settings import Secret
 
-# For sessions that the transport would open itself; ours has its own, which verifies. By default it would read all
-# certificates of the system for nothing.
-_UNUSED_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"})
+_USUAL_PORT = {"http": 80, "https": 443}
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +75,10 @@ class HttpSender:
         self._key = resolve_key(env=settings.api_key_env, cmd=settings.api_key_cmd, provider=dialect.provider)
         self._mask = Mask(self._key)
         self._tls = _tls_context(settings, dialect.provider)
-        self._client: httpx.AsyncClient | None = None
+        self._headers = _headers(settings, dialect)
+        self._query = f"?{urlencode(dialect.query)}" if dialect.query else ""
+        self._timeout = aiohttp.ClientTimeout(sock_connect=settings.connect_timeout_s)
+        self._session: aiohttp.ClientSession | None = None
 
     async def post(self, path: str, body: Mapping[str, object], *, timeout_s: float) -> NativeReply:
         """Post `body` once to `base_url` + `path` and return what came back, whatever the status.
@@ -90,53 +88,59 @@ class HttpSender:
                 `connect_timeout_s`. `LLM_UNAVAILABLE`: no connection, broken off, too large. `LLM_REQUEST`: the body
                 holds a text that has no bytes.
         """
-        request: httpx.Request | None = None
         try:
-            request = self._request(path, body)
+            sent = _to_json(body).encode()
             del body  # its parts are many times as large as its bytes, and would be kept until the reply is there
             async with asyncio.timeout(timeout_s):
-                return await self._exchange(request)
+                return await self._exchange(path, sent)
+        except aiohttp.ClientError as exc:  # before those that it may also be
+            failure = _no_reply(exc)
         except TimeoutError:
             failure = _timeout(f"no complete reply within {timeout_s} s")
-        except (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError) as exc:
+        except OSError as exc:
             failure = _no_reply(exc)
         except UnicodeEncodeError:
             failure = unsendable("a lone surrogate", "text that has bytes")
-        # Raised out here, so that neither its context nor this frame holds the library's request, and with it the key.
-        del request
+        # Raised out here, so that its context does not hold the library's request, and with it the key.
         raise failure
 
     async def aclose(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
-    def _request(self, path: str, body: Mapping[str, object]) -> httpx.Request:
-        return self._opened().build_request("POST", self._settings.base_url + path, json=body)
-
-    def _opened(self) -> httpx.AsyncClient:
-        if self._client is None:
-            self._client = self._open_client()
-        return self._client
-
-    async def _exchange(self, request: httpx.Request) -> NativeReply:
+    async def _exchange(self, path: str, sent: bytes) -> NativeReply:
+        if self._session is None:
+            self._session = self._open_session()
         started = self._clock.monotonic()
-        async with aclosing(await self._opened().send(request, stream=True)) as response:
-            received = await self._read_body(response)
+        async with self._session.post(
+            self._settings.base_url + path + self._query,
+            headers=self._headers_for(sent),
+            data=sent,
+            allow_redirects=False,
+            timeout=self._timeout,
+        ) as response:
+            status, headers = response.status, _told(response.raw_headers)
+            received = await self._read_body(response.content, headers.get("content-encoding", "identity"))
         elapsed_ms = round((self._clock.monotonic() - started) * 1000)
-        headers = {name: value for name, value in response.headers.items() if self._dialect.keeps(name)}
-        return self._masked(NativeReply(response.status_code, received, headers, elapsed_ms))
+        kept = {name: self._mask.masked_text(value) for name, value in headers.items() if self._dialect.keeps(name)}
+        return NativeReply(status, self._mask.masked(received), kept, elapsed_ms)
 
-    async def _read_body(self, response: httpx.Response) -> bytes:
+    def _headers_for(self, sent: bytes) -> dict[str, str]:
+        headers = {**self._headers, "content-length": str(len(sent))}
+        if self._key:
+            headers[self._dialect.key_header.lower()] = self._dialect.key_prefix + self._key.reveal()
+        return headers
+
+    async def _read_body(self, content: aiohttp.StreamReader, encoding: str) -> bytes:
         limit = self._settings.max_body_bytes
         parts = bytearray()
-        async for part in response.aiter_raw():
+        async for part in content.iter_any():
             parts += part
             if len(parts) > limit:
                 raise self._too_large()
-        encoding = self._mask.masked_text(response.headers.get("content-encoding", "identity"))
-        decoded = _decoded(bytes(parts), encoding, limit)
+        decoded = _decoded(bytes(parts), self._mask.masked_text(encoding), limit)
         if len(decoded) > limit:
             raise self._too_large()
         return decoded
@@ -150,47 +154,54 @@ class HttpSender:
             hint=f"raise max_body_bytes in [llm.{self._dialect.provider}], if such a reply is meant",
         )
 
-    def _open_client(self) -> httpx.AsyncClient:
-        dialect = self._dialect
-        return httpx.AsyncClient(
-            auth=_KeyAuth(dialect, self._key) if self._key else None,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            follow_redirects=False,
-            headers={
-                "Accept": "application/json",
-                "Accept-Encoding": "identity",
-                "User-Agent": f"casebound-llm-{dialect.provider}",
-                **dialect.headers,
-            },
-            params=dict(dialect.query),
-            timeout=httpx.Timeout(None, connect=self._settings.connect_timeout_s),
-            transport=AiohttpTransport(client=self._open_session, verify=_UNUSED_TLS),
-            trust_env=False,
-        )
-
     def _open_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             # No limit here: `[limits] in_flight` bounds the calls, and one that waited here would lose its own time.
             connector=aiohttp.TCPConnector(limit=0, ssl=self._tls),
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
             trust_env=False,
         )
 
-    def _masked(self, native: NativeReply) -> NativeReply:
-        headers = {name: self._mask.masked_text(value) for name, value in native.headers.items()}
-        return NativeReply(native.status, self._mask.masked(native.body), headers, native.duration_ms)
+
+def _headers(settings: HttpSettings, dialect: Dialect) -> dict[str, str]:
+    """Return what every request has, in the order that it is sent in; the key is put in when one leaves."""
+    headers = {
+        "host": _host(settings.base_url),
+        "connection": "keep-alive",
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        "user-agent": f"casebound-llm-{dialect.provider}",
+        **{name.lower(): value for name, value in dialect.headers.items()},
+    }
+    for name, value in (("content-length", ""), ("content-type", "application/json")):
+        headers.setdefault(name, value)
+    return headers
 
 
-class _KeyAuth(httpx.Auth):
-    """Puts the key into the one header, when the request leaves."""
+def _host(base_url: str) -> str:
+    """Return an address's host as it is written, without a port that needs no saying."""
+    parts = urlsplit(base_url)
+    name = parts.netloc[: parts.netloc.find("]") + 1] or parts.hostname or ""
+    return name if parts.port in {None, _USUAL_PORT.get(parts.scheme)} else f"{name}:{parts.port}"
 
-    def __init__(self, dialect: Dialect, key: Secret) -> None:
-        self._dialect = dialect
-        self._key = key
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        request.headers[self._dialect.key_header] = self._dialect.key_prefix + self._key.reveal()
-        yield request
+def _told(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers of a reply by their names in lower case; one that stands more than once is one list."""
+    encoding = _encoding(b"\n".join(part for header in raw for part in header))
+    headers: dict[str, str] = {}
+    for name, value in ((name.lower().decode(encoding), value.decode(encoding)) for name, value in raw):
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def _encoding(data: bytes) -> str:
+    """Return the encoding of a reply's headers, for which there is no rule: UTF-8 where they can all be read so."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "iso-8859-1"
+    return "utf-8"
 
 
 def _tls_context(settings: HttpSettings, provider: str) -> ssl.SSLContext | bool:
@@ -227,8 +238,9 @@ def _decoded(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def _no_reply(exc: Exception) -> ProviderError:
-    # The transport calls a server that hangs up a connect timeout; its cause tells the two apart.
-    cause = exc.__cause__ or exc
+    # Of a reply that is no HTTP the cause says what is wrong with it.
+    itself = isinstance(exc, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | aiohttp.InvalidURL)
+    cause = exc if itself else exc.__cause__ or exc
     if isinstance(cause, TimeoutError):
         return _timeout("no connection in time")
     detail = f": {cause.strerror or cause}" if isinstance(cause, aiohttp.ClientConnectorError) else ""
