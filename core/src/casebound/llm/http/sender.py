@@ -218,7 +218,7 @@ def _tls_context(settings: HttpSettings, provider: str) -> ssl.SSLContext | bool
 def _decoded(body: bytes, encoding: str, limit: int) -> bytes:
     """Undo a compression that was not asked for, up to one byte past `limit`.
 
-    httpx would take a stream that ends too early for a whole one.
+    A library would take a stream that ends too early for a whole one.
     """
     if encoding.lower() == "identity":
         return body
