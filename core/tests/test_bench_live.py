@@ -134,7 +134,7 @@ def test_of_many_that_want_a_slot_exactly_one_gets_its_reservation(trial: LiveTr
         os.close(go)
         os.read(ready, 1)
         folder = LiveFolder(trial.folder / "run", writing=True)
-        return 10 if folder.reserve(plan, plan.slots[0], trial.clock.now()) else 20
+        return 10 if asyncio.run(folder.reserve(plan, plan.slots[0], trial.clock.now())) else 20
 
     children = [start_child(want) for _ in range(8)]
     os.close(ready)
@@ -170,7 +170,7 @@ def test_who_finds_a_slot_reserved_by_somebody_else_calls_nobody_even_where_no_l
     plan = trial.prepare()
     execution = trial.execution()
     execution.folder.prepare()
-    assert execution.folder.reserve(plan, plan.slots[0], trial.clock.now())
+    assert asyncio.run(execution.folder.reserve(plan, plan.slots[0], trial.clock.now()))
     with pytest.raises(UnavailableError, match="CASE_BUSY"):
         asyncio.run(live._call(execution, plan.slots[0]))
     assert logged(trial.log) == []
@@ -316,7 +316,7 @@ def test_check_of_a_run_under_way_says_so_and_calls_no_slot_unknown(trial: LiveT
     plan = trial.prepare()
     folder = LiveFolder(trial.folder / "run", writing=True)
     folder.prepare()
-    assert folder.reserve(plan, plan.slots[0], trial.clock.now())
+    assert asyncio.run(folder.reserve(plan, plan.slots[0], trial.clock.now()))
     with exclusive(folder.package):
         found = status(trial)
     assert (found.running, found.stopped, states(found)) == (True, False, ["under_way", "planned"])

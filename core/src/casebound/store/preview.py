@@ -26,6 +26,12 @@ class Preview(Package):
         super().__init__(root)
         self._ahead.update(ahead)
 
+    async def flush(self, *, with_names: bool = True) -> None:
+        """Do nothing: what is ahead stays so."""
+
+    def flush_now(self) -> None:
+        """Do nothing."""
+
     def create(self, path: str, data: bytes) -> str:
         """Return the digest of a file that is there already.
 
