@@ -21,6 +21,9 @@ from casebound.testing.scripted import FixedClock
 from casebound.workspace.index import Index
 from casebound.workspace.place import is_used, own_file
 from casebound.workspace.row import CaseRow
+from casebound.workspace.schema import CASES
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.schema import CreateIndex
 
 
 @pytest.fixture
@@ -241,3 +244,26 @@ def test_whoever_only_asks_whether_there_is_an_index_loads_no_database_library()
     program = "import sys, casebound.project, casebound.workspace.place; print('sqlalchemy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_run_with_an_index_in_a_file_loads_nothing_of_another_database(place: IndexPlace) -> None:
+    program = f"""if True:
+        import sys, casebound.runs
+        from pathlib import Path
+        from casebound.workspace.index_file import IndexFile
+        index = IndexFile(Path({str(own_file(place.workspace))!r}), None)
+        index.create()
+        print([name for name in sys.modules if name.startswith("sqlalchemy.dialects.postgresql")])
+    """
+    place.workspace.prepare()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_both_databases_have_the_same_partial_indexes() -> None:
+    import casebound.workspace.index_server  # noqa: F401  # which says it for PostgreSQL
+
+    for dialect, free in ((sqlite.dialect(), "finished IS 0"), (postgresql.dialect(), "finished IS false")):
+        made = " ".join(str(CreateIndex(index).compile(dialect=dialect)) for index in CASES.indexes)
+        assert f"WHERE {free}" in made
+        assert "WHERE lease_owner IS NOT NULL" in made

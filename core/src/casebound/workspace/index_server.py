@@ -10,10 +10,13 @@ from sqlalchemy.engine import URL, Connection
 
 from casebound.errors import SettingsError
 from casebound.workspace.connection import WAIT_S, Database
-from casebound.workspace.schema import META, METADATA, fill
+from casebound.workspace.schema import CASES, META, METADATA, fill
 
 _CONNECT_S = 10
 _MAKING_TABLES = 0x63736264  # the advisory lock of whoever does
+
+for _each in CASES.indexes:
+    _each.dialect_options["postgresql"]["where"] = _each.dialect_options["sqlite"]["where"]
 
 
 class IndexServer(Database):

@@ -13,7 +13,6 @@ from casebound.settings import Settings, index_url
 from casebound.store import Workspace
 from casebound.workspace.connection import Database
 from casebound.workspace.index_file import IndexFile
-from casebound.workspace.index_server import IndexServer
 from casebound.workspace.place import own_file
 from casebound.workspace.schema import META, VERSION
 
@@ -61,6 +60,8 @@ def _named(url: str, belongs_to: str) -> Database:
         if parsed.drivername in _SQLITE:
             return IndexFile(path_of(parsed.database), belongs_to)
         if parsed.drivername in _POSTGRESQL and parsed.database:
+            from casebound.workspace.index_server import IndexServer  # its dialect takes 2 MB, and most have a file
+
             return IndexServer(parsed, belongs_to)
         found = f"the scheme {parsed.drivername}" + ("" if parsed.database else ", and no database")
     raise SettingsError("SETTINGS_VALUE", found=found, allowed=("sqlite:///FILE", "postgresql://HOST/DATABASE"))
