@@ -68,9 +68,14 @@ def latest_revision(package: Package) -> Revision:
     return begun[-1] if begun else Revision()
 
 
-def derive_progress(package: Package) -> Progress:
-    """Return where the case stands. Raises `IntegrityError` for an event that cannot be read."""
-    revision = latest_revision(package)
+def derive_progress(package: Package, revision: Revision | None = None) -> Progress:
+    """Return where the case stands. Raises `IntegrityError` for an event that cannot be read.
+
+    Args:
+        package: of the case.
+        revision: its newest interpretation, where that is known; None: it is looked for.
+    """
+    revision = revision or latest_revision(package)
     reached = _reached(package, revision)
     if reached == "interpreted":
         return Progress(reached)
@@ -85,8 +90,9 @@ def is_finished(package: Package, progress: Progress, phases: Iterable[str]) -> 
     """Tell whether nothing is left to do for a case that has come so far, the `phases` of plugins included."""
     if progress.state != "interpreted":
         return False
-    revision = latest_revision(package)
-    return all(package.exists(layout.phase_mark(name, revision)) for name in phases)
+    names = tuple(phases)
+    revision = latest_revision(package) if names else Revision()
+    return all(package.exists(layout.phase_mark(name, revision)) for name in names)
 
 
 def _reached(package: Package, revision: Revision) -> State:

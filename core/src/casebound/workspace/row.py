@@ -17,6 +17,7 @@ from casebound.llm.attempts import Attempt, AttemptLog
 from casebound.progress import State, begun_revisions, derive_progress, is_finished
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, layout
+from casebound.store.layout import Revision
 
 RowState = State | Literal["broken"]
 
@@ -90,9 +91,10 @@ def derive_row(package: Package, phases: Iterable[str] = ()) -> CaseRow:
 
 def _derive(package: Package, package_id: str, phases: tuple[str, ...]) -> CaseRow:
     admission = package.load_if(layout.ADMISSION, Admission)
-    progress = derive_progress(package)
+    begun = begun_revisions(package)
+    progress = derive_progress(package, begun[-1] if begun else Revision())
     calls = _Calls()
-    for log, attempt in _attempts(package):
+    for log, attempt in _attempts(package, begun):
         calls.add(log, attempt)
     return CaseRow(
         package_id,
@@ -140,9 +142,9 @@ class _Calls:
             self.last_call_at = max(self.last_call_at or "", outcome.at)
 
 
-def _attempts(package: Package) -> Iterator[tuple[AttemptLog, Attempt]]:
-    """Yield every attempt of all interpretations with the log that it stands in."""
-    for revision in begun_revisions(package):
+def _attempts(package: Package, revisions: Iterable[Revision]) -> Iterator[tuple[AttemptLog, Attempt]]:
+    """Yield every attempt of these interpretations with the log that it stands in."""
+    for revision in revisions:
         for stage in CORE_STAGES:
             log = AttemptLog(package, revision, stage)
             yield from ((log, attempt) for attempt in log.all())
