@@ -93,12 +93,13 @@ class _Copier:
         copy = {keyword: value for keyword, value in schema.items() if keyword in _KEPT}
         if len(copy) < len(schema) and not schema.keys() <= _TAKEN:
             check_keywords(schema, _pointer(place), known=_KNOWN, dropped=NARROWING)
-        _drop_unsendable(copy)
+        if "format" in copy or "pattern" in copy:
+            _drop_unsendable(copy)
         if "$ref" in copy:
             return self._reference(copy, schema, place, above)
         kind = copy["type"] if "type" in copy else _missing_type(copy, schema)
-        is_object = _may_be(kind, "object")
-        level = above + is_object
+        kinds = kind if isinstance(kind, LISTS) else (kind,)
+        level = above + ("object" in kinds)
         if "$defs" in schema:
             copy["$defs"] = self._definitions(schema["$defs"], place, level)
         branches = schema.get("anyOf", schema.get("oneOf"))
@@ -108,9 +109,9 @@ class _Copier:
             copy["anyOf"] = [self.copied(branch, (around, at), level) for at, branch in enumerate(branches)]
         if kind is not None:
             copy["type"] = kind
-        if is_object:
+        if "object" in kinds:
             self._close_object(copy, schema, place, level)
-        if _may_be(kind, "array"):
+        if "array" in kinds:
             copy["items"] = self._items(schema, place, level)
         if "enum" in copy or "const" in copy:
             self._count_values(copy)
@@ -237,7 +238,3 @@ def _type_of(values: Sequence[object]) -> str | list[str] | None:
     if len(names) < len(found) or not names:
         return None
     return names[0] if len(names) == 1 else names
-
-
-def _may_be(kind: object, wanted: str) -> bool:
-    return kind == wanted or (isinstance(kind, LISTS) and wanted in kind)
