@@ -10,6 +10,7 @@ from casebound.contracts.interpretation import Feedback
 from casebound.contracts.model_call import ModelReply, ModelRequest, NativeReply, Outcome
 from casebound.errors import TRANSIENT, ProviderError, SettingsError
 from casebound.llm.attempts import AttemptLog
+from casebound.llm.judge import judge
 from casebound.progress import derive_progress, latest_revision
 from casebound.store.events import EventLog
 from casebound.testing.inventory import settings_text, write_inventory
@@ -98,6 +99,18 @@ def test_an_accepted_artifact_holds_the_reply_as_it_was_said(inventory):
     }.items():
         kept = json.loads(inventory.package().require(path))["reply"]
         assert kept == json.loads(log(inventory, stage).reply(1).text)
+
+
+def test_a_reply_is_judged_by_the_schema_of_its_request(inventory, monkeypatch):
+    judged = []
+
+    def noted(reply, schema, *rest):
+        judged.append(schema)
+        return judge(reply, schema, *rest)
+
+    monkeypatch.setattr("casebound.llm.stage.judge", noted)
+    resolve(inventory, InventoryModel())
+    assert judged == [request(inventory, 1, name).response_schema for name in ("plan", "assessment", "interpretation")]
 
 
 @pytest.mark.spec("A-148i")

@@ -146,6 +146,16 @@ def test_ten_levels_are_taken():
     assert sending_copy(nested(10))
 
 
+def test_limits_count_what_is_sent():
+    """Kinds of items that are equal are sent once; what only the original holds is not sent at all."""
+    many = {"enum": [f"v{n}" for n in range(600)]}
+    others = {"enum": [f"w{n}" for n in range(600)]}
+    assert sent({"type": "array", "prefixItems": [many, many, many], "items": many})["items"]["enum"] == many["enum"]
+    with pytest.raises(ProviderError, match="1200 enum values"):
+        sent({"type": "array", "prefixItems": [many, others, many]})
+    assert sent({"type": "string", "default": "x" * 120_001}) == {"type": "string"}
+
+
 LEAVES = st.sampled_from(
     [
         {"type": "string", "maxLength": 3},

@@ -13,9 +13,10 @@ class Provider(Protocol):
     """Sends a request, keeps the native bytes apart from what is read from them.
 
     The stage stores the native reply between `send` and `read`: hence `read` is pure, and reading again later gives the
-    same reply. A provider never retries by itself, never follows a redirect, never raises its library's exceptions,
-    and never lets a key into an error text, a header that it returns, or a log. It may have a text `description`: what
-    `doctor` tells of it, where a name does not say enough (which program it runs).
+    same reply. A provider never retries by itself, never alters the request that it is given, never follows a redirect,
+    never raises its library's exceptions, and never lets a key into an error text, a header that it returns, or a log.
+    It may have a text `description`: what `doctor` tells of it, where a name does not say enough (which program it
+    runs).
     """
 
     async def send(self, request: ModelRequest) -> NativeReply:

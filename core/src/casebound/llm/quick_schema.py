@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 Definitions: TypeAlias = Mapping[str | object, Any]
 
 _MANY = 8  # alternatives, above which an index pays
+_PATTERNS = 64  # kept compiled; all protocols together have a handful
 _INDEXES = object()  # the key of the indexes among the definitions, which no schema can name
 
 # What `parse_json` makes of each; a value of any other class is left to `jsonschema`.
@@ -25,6 +27,7 @@ _CLASSES: Mapping[str, type] = {
     "boolean": bool,
     "null": type(None),
 }
+_NESTED = (dict, list)
 
 
 def fits(value: object, schema: object) -> bool:
@@ -38,10 +41,17 @@ def _fits(value: object, schema: object, definitions: Definitions) -> bool:
     if not isinstance(schema, dict):
         return schema is True
     for keyword, rule in schema.items():
+        if keyword == "type" and isinstance(rule, str):  # stands nearly everywhere, and is the first to say no
+            if type(value) is not _CLASSES.get(rule):
+                return False
+            continue
         check = _KEYWORDS.get(keyword)
         if check is None or not check(value, rule, schema, definitions):
             return False
     return True
+
+
+# --- what a keyword says of a value; each is told the keyword's rule, the schema around it and the definitions -------
 
 
 def _reference(value: object, target: object, _: object, definitions: Definitions) -> bool:
@@ -51,18 +61,18 @@ def _reference(value: object, target: object, _: object, definitions: Definition
     return isinstance(rule, dict) and "$ref" not in rule and _fits(value, rule, definitions)
 
 
-def _type(value: object, names: Any, *_: object) -> bool:  # noqa: ANN401  # any JSON
+def _type(value: object, names: Any, _: object, __: object) -> bool:  # noqa: ANN401  # any JSON
     if isinstance(names, str):
         return type(value) is _CLASSES.get(names)
-    return any(_type(value, name) for name in names)
+    return any(_type(value, name, _, __) for name in names)
 
 
 def _equals(value: object, constant: object) -> bool:
     # In JSON true is not 1; only scalars of one type are told apart quickly.
-    return type(value) is type(constant) and not isinstance(value, dict | list) and value == constant
+    return type(value) is type(constant) and not isinstance(value, _NESTED) and value == constant
 
 
-def _enum(value: object, constants: Any, *_: object) -> bool:  # noqa: ANN401  # any JSON
+def _enum(value: object, constants: Any, _: object, __: object) -> bool:  # noqa: ANN401  # any JSON
     if type(value) is str:
         return value in constants  # a string equals nothing but itself
     return any(_equals(value, constant) for constant in constants)
@@ -79,8 +89,16 @@ def _properties(value: object, rules: Mapping[str, object], _: object, definitio
 def _additional(value: object, rule: object, schema: Mapping[str, Any], definitions: Definitions) -> bool:
     if not isinstance(value, dict) or rule is True:
         return True
-    unknown = value.keys() - schema.get("properties", {}).keys()
-    return all(_fits(value[key], rule, definitions) for key in unknown)
+    known = schema.get("properties", {}).keys()
+    return value.keys() <= known or all(_fits(value[key], rule, definitions) for key in value.keys() - known)
+
+
+def _required(value: object, keys: Any, _: object, __: object) -> bool:  # noqa: ANN401  # any JSON
+    if isinstance(value, dict):
+        for key in keys:
+            if key not in value:
+                return False
+    return True
 
 
 def _items(value: object, rule: object, schema: Mapping[str, Any], definitions: Definitions) -> bool:
@@ -136,21 +154,26 @@ def _index(schemas: Any) -> tuple[str, Mapping[str, list[object]]]:  # noqa: ANN
     return "", {}
 
 
+@lru_cache(_PATTERNS)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
 _KEYWORDS: Mapping[str, Callable[..., bool]] = {
     "type": _type,
-    "const": lambda value, constant, *_: _equals(value, constant),
+    "const": lambda value, constant, _, __: _equals(value, constant),
     "enum": _enum,
     "properties": _properties,
-    "required": lambda value, keys, *_: not isinstance(value, dict) or all(key in value for key in keys),
+    "required": _required,
     "additionalProperties": _additional,
     "items": _items,
     "prefixItems": _prefix,
     "contains": _contains,
-    "minItems": lambda value, least, *_: not isinstance(value, list) or len(value) >= least,
-    "maxItems": lambda value, most, *_: not isinstance(value, list) or len(value) <= most,
-    "minLength": lambda value, least, *_: not isinstance(value, str) or len(value) >= least,
-    "maxLength": lambda value, most, *_: not isinstance(value, str) or len(value) <= most,
-    "pattern": lambda value, pattern, *_: not isinstance(value, str) or re.search(pattern, value) is not None,
+    "minItems": lambda value, least, _, __: not isinstance(value, list) or len(value) >= least,
+    "maxItems": lambda value, most, _, __: not isinstance(value, list) or len(value) <= most,
+    "minLength": lambda value, least, _, __: not isinstance(value, str) or len(value) >= least,
+    "maxLength": lambda value, most, _, __: not isinstance(value, str) or len(value) <= most,
+    "pattern": lambda value, pattern, _, __: not isinstance(value, str) or _compiled(pattern).search(value) is not None,
     "anyOf": _any_of,
     "allOf": lambda value, schemas, _, definitions: all(_fits(value, schema, definitions) for schema in schemas),
     "$ref": _reference,

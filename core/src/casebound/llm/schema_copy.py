@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from casebound.errors import ProviderError
 
+LISTS = (list, tuple)  # what a list of a schema may be; as a tuple, for `isinstance` is slow at a union
 NARROWING = frozenset(
     {
         "$anchor",
@@ -94,4 +95,4 @@ def check_keywords(schema: Mapping[str, object], pointer: str, *, known: Set[str
 
 def as_list(value: object) -> list[object]:
     """Return the list that `value` is, else an empty one."""
-    return list(value) if isinstance(value, list | tuple) else []
+    return list(value) if isinstance(value, LISTS) else []

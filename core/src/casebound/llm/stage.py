@@ -104,11 +104,18 @@ def _parsed(text: str) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Arrived:
-    """A reply whose bytes are on the disk: the number of its attempt, the digest of its request, and the reply."""
+    """A reply whose bytes are on the disk.
+
+    Attributes:
+        number: of its attempt.
+        request: the digest of its request.
+        schema: which the request carries, None where it was made in an earlier run.
+    """
 
     number: int
     request: str
     native: NativeReply
+    schema: Mapping[str, object] | None = None
 
 
 async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> Attempt:
@@ -130,7 +137,7 @@ async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> Attempt:
             permit.failed(exc)
             return log.decided(number, _failed(talk, digest, None, exc))
         await log.write_native(number, native)
-        return _judged(talk, log, _Arrived(number, digest, native), provider, permit)
+        return _judged(talk, log, _Arrived(number, digest, native, request.response_schema), provider, permit)
 
 
 async def _sent(provider: Provider, request: ModelRequest, permit: Permit) -> NativeReply:
@@ -227,7 +234,8 @@ def _judged(talk: Conversation, log: AttemptLog, arrived: _Arrived, provider: Pr
         return log.decided(arrived.number, _failed(talk, arrived.request, arrived.native, exc))
     permit.used(reply.usage)
     digest = log.write_reply(arrived.number, reply)
-    findings = judge(reply, talk.protocol.response_schema(talk.context), talk.rules, talk.context).findings
+    schema = talk.protocol.response_schema(talk.context) if arrived.schema is None else arrived.schema
+    findings = judge(reply, schema, talk.rules, talk.context).findings
     return log.decided(arrived.number, _decision(talk, arrived, digest, findings), reply.text)
 
 

@@ -29,6 +29,7 @@ _SHAPE = frozenset(
         "required",
     }
 )
+_KNOWN = _KEPT | _SHAPE
 _DROPPED = NARROWING | {"exclusiveMaximum", "exclusiveMinimum", "multipleOf", "pattern"}
 _FORMATS = frozenset({"date", "date-time", "time"})
 _BESIDE_REFERENCE = frozenset({"$ref", "description", "title"})
@@ -67,7 +68,7 @@ class _Copier:
     def copied(self, schema: object, pointer: str) -> dict[str, object]:
         if not isinstance(schema, Mapping):
             raise UnfitSchema("a schema that is true or false", pointer)
-        check_keywords(schema, pointer, known=_KEPT | _SHAPE, dropped=_DROPPED)
+        check_keywords(schema, pointer, known=_KNOWN, dropped=_DROPPED)
         copy: dict[str, object] = {key: value for key, value in schema.items() if key in _KEPT}
         if copy.get("format") not in _FORMATS:
             copy.pop("format", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -73,6 +74,18 @@ class AskingConformance(ProviderSuite):
         request = self.model_request(system=f"Answer with JSON. {HARD_TEXTS[kind]}", user=HARD_TEXTS[kind])
         asked = self._asked_by(provider, loopback, request)
         assert (asked.system, asked.user) == (request.system, request.user)
+
+    @pytest.mark.parametrize("response_format", FORMATS)
+    def test_the_request_is_left_as_it_is(
+        self, provider: Provider, loopback: Loopback, response_format: ResponseFormat
+    ) -> None:
+        """The reply is judged by the request's own schema. Repair: change a copy of it."""
+        self._need_asked()
+        self._need_format(response_format)
+        request = self.model_request(response_format=response_format, response_schema=copy.deepcopy(_SCHEMA))
+        before = request.to_bytes()
+        self._asked_by(provider, loopback, request)
+        assert request.to_bytes() == before
 
     def test_another_attempt_sends_the_same_bytes(self, provider: Provider, loopback: Loopback) -> None:
         """Number, stage and prompt are the program's own. Repair: send nothing that the model need not see."""
