@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from casebound.store import disk, write
 from casebound.testing.faults import calls_in
 from casebound.testing.troubled import CASE, TroubledCase, accepted
 from casebound.verification import verify_package
@@ -54,16 +57,30 @@ def fill(ballast: Path, leave: int) -> None:
         stream.write(bytes(max(0, size)))
 
 
-def test_no_call_is_made_where_its_request_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = TroubledCase.write(tmp_path)
-    real_fsync = os.fsync
+def full_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    fill = write._fill
 
-    def full(descriptor: int) -> None:
-        if (case.root / "analysis/interpretations/0001/input.json").exists():
+    def full(path: str, data: bytes, *where: Any) -> None:
+        if path.endswith("request.json"):
             raise OSError(errno.ENOSPC, "full")
-        real_fsync(descriptor)
+        fill(path, data, *where)
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(write, "_fill", full)
+
+
+def full_for_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(places: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(disk, "flush", full)
+
+
+@pytest.mark.parametrize("fill_disk", [full_for_requests, full_for_flushes])
+def test_no_call_is_made_where_its_request_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill_disk: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    case = TroubledCase.write(tmp_path)
+    fill_disk(monkeypatch)
     results = list(case.project(case.model()).resolve([case.inventory.report]))
     assert [result.code for result in results] == ["WORKSPACE_WRITE"]
     assert calls_in(case.log) == []

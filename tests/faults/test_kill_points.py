@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from casebound.progress import begun_revisions, derive_progress, latest_revision
-from casebound.store import Package
+from casebound.store import Package, Workspace
 from casebound.store.layout import Revision
 from casebound.testing.faults import Countdown, calls_in, kill_at_each, run_in_child, watch
 from casebound.testing.inventory import Inventory
@@ -72,6 +72,7 @@ def assert_resumed(
         f"an attempt was sent twice: {name}"
     )
     assert_nothing_answered_is_asked_again(case, made, name, Revision(number))
+    Workspace(case.inventory.workspace).prepare()  # a case that was finished when it died needed no command more
     assert os.listdir(case.inventory.workspace / "tmp") == [], name
 
 

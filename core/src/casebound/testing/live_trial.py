@@ -108,7 +108,7 @@ class LiveTrial:
         return {
             str(path.relative_to(root)): path.read_bytes()
             for path in sorted(root.rglob("*"))
-            if path.is_file() and path.parent.name != "tmp"
+            if path.is_file() and "tmp" not in path.relative_to(root).parts
         }
 
 

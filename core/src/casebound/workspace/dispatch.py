@@ -168,6 +168,7 @@ class Dispatch:
         self.under_way.add(package_id)
         try:
             ended = await self._advance(package_id)
+            self._end_where_due(ended)  # first: the index may fail for the same reason
             await self._leases.release(ended.row, ended.code)
         except CaseboundError as exc:
             self._end_all(exc, exc.code)
@@ -203,12 +204,15 @@ class Dispatch:
     def _derive_row(self, package: Package) -> CaseRow:
         return derive_row(package, self._engine.bound.host.phases)
 
-    def _note(self, ended: Ended) -> None:
-        """Tell that a case ended, and end the run where that concerns all of them."""
+    def _end_where_due(self, ended: Ended) -> None:
+        """End the run where what ended one case concerns all of them."""
         if ended.of_the_run and ended.code is not None:
             self._engine.gate.close(ended.code)
         elif ended.error is not None and ended.code is not None and ended.of_all:
             self._end_all(ended.error, ended.code)
+
+    def _note(self, ended: Ended) -> None:
+        """Tell that a case ended."""
         try:
             self._tell(ended)
         except OSError as exc:
