@@ -22,15 +22,14 @@ BOUNDS = {"many_over_few": 1.2, "over_inspect": 0.5}
 
 def by_rules(cases: int) -> float:
     """Return the megabytes of a run over so many cases that rules answer."""
-    with many_cases.workspace(cases) as folder:
-        return many_cases.run(folder, [["run", "--jobs", str(run_rate.JOBS)]]).peak_mb
+    return many_cases.run(many_cases.workspace(cases), [["run", "--jobs", str(run_rate.JOBS)]]).peak_mb
 
 
 def beside_peer() -> tuple[float, float]:
     """Return our megabytes and the peer's, with as many cases as samples."""
     with model_server.running(run_rate.LATENCY_S) as server:
-        with many_cases.workspace(run_rate.CASES, url=server.url, in_flight=run_rate.IN_FLIGHT) as folder:
-            ours = many_cases.run(folder, [["run"]]).peak_mb
+        folder = many_cases.workspace(run_rate.CASES, url=server.url, in_flight=run_rate.IN_FLIGHT)
+        ours = many_cases.run(folder, [["run"]]).peak_mb
         return ours, run_rate.peer(server, "inspect", run_rate.CASES)["peak_mb"]
 
 

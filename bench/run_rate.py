@@ -37,10 +37,10 @@ BOUNDS = {
 
 def ours(server: model_server.RunningServer, processes: int, cases: int = CASES) -> dict[str, float]:
     """Return rate (1: ideal) and CPU seconds of a run over fresh cases by so many processes."""
-    with many_cases.workspace(cases, url=server.url, in_flight=IN_FLIGHT // processes) as folder:
-        server.figures()
-        ran = many_cases.run(folder, [["run", "--jobs", str(JOBS // processes)]] * processes)
-        seen = server.figures()
+    folder = many_cases.workspace(cases, url=server.url, in_flight=IN_FLIGHT // processes)
+    server.figures()
+    ran = many_cases.run(folder, [["run", "--jobs", str(JOBS // processes)]] * processes)
+    seen = server.figures()
     if seen["calls"] != CALLS_A_CASE * cases or seen["most_in_flight"] > IN_FLIGHT:
         sys.exit(f"the server saw something else: {seen}")
     return {"rate": _rate(seen), "cpu_s": ran.cpu_s}

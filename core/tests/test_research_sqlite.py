@@ -1,5 +1,7 @@
 """The SQLite source passes the suite, and keeps its file safe."""
 
+import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -149,19 +151,42 @@ def test_the_digest_is_that_of_the_file_and_follows_it(world):
 def test_a_write_between_measuring_and_reading_is_noticed(world, writes, holds):
     sizes = iter(range(1, writes + 1))
 
-    def write_before_the_read(_connection, _record):
+    def write_before_the_read(_connection, _record, _proxy):
         if size := next(sizes, None):
             fill(world, [Host("1", "node")] * 200 * size)
 
     with closing(opened(world)) as source:
         frozen = source.freeze_catalog(CATALOG)
-        event.listen(source._database.engine, "connect", write_before_the_read)
+        event.listen(source._database.engine, "checkout", write_before_the_read)
         if holds:
             binding = source.look_up_all([(frozen, "node")], 8)[0].binding
             assert binding.file_digest == digest_of(world.read_bytes())
         else:
             with pytest.raises(ResearchError, match="being written all the time"):
                 source.look_up_all([(frozen, "node")], 8)
+
+
+def test_a_connection_is_kept_as_long_as_the_file_is_the_same(world, tmp_path):
+    connected = []
+    with closing(opened(world)) as source:
+        event.listen(source._database.engine, "connect", lambda *_: connected.append(1))
+        frozen = source.freeze_catalog(CATALOG)
+
+        def names() -> list[str]:
+            [capture] = source.look_up_all([(frozen, "node")], 8)
+            return [row[1] for row in capture.rows]
+
+        fill(world, [Host("1", "node one")])
+        assert names() == names() == ["node one"]
+        assert len(connected) == 2  # one read the columns, of the file before it was filled
+        fill(world, [Host("1", "node two")])
+        assert names() == ["node two"]
+        other = tmp_path / "other.db"
+        shutil.copy(world, other)
+        fill(other, [Host("1", "node six")])
+        os.replace(other, world)
+        assert names() == names() == ["node six"]
+        assert len(connected) == 4
 
 
 def test_a_locked_file_is_unavailable(world):

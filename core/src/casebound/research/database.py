@@ -11,14 +11,16 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
+from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL, ExceptionContext
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import ArgumentError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
 from casebound.clock import Clock
 from casebound.errors import SettingsError
@@ -48,7 +50,7 @@ class Database:
         dialect: `sqlite`, `mysql` (MariaDB too) or `postgresql`.
         name: the database's name; of a SQLite file its name without the folder.
         path: the SQLite file, else None.
-        engine: SQLAlchemy's; it keeps no connection.
+        engine: SQLAlchemy's; it keeps no connection to a server, and those to a file until the file changes.
     """
 
     def __init__(self, url: str, tables: Sequence[str], timeout_s: int, clock: Clock) -> None:
@@ -60,9 +62,7 @@ class Database:
             self.path = path = sqlite_file.path_of(parsed.database)
             self.name = path.name
             self._server = ""
-            self.engine = _engine(
-                "sqlite://", creator=lambda: sqlite_file.connect(path, tables, timeout_s, deadline.is_late)
-            )
+            self.engine = _file_engine(path, lambda: sqlite_file.connect(path, tables, timeout_s, deadline.is_late))
             return
         self.dialect, driver, extra = _DRIVERS[parsed.drivername]
         if find_spec(driver) is None:
@@ -186,6 +186,27 @@ def _server_engine(url: URL, scheme: str, deadline: Deadline) -> Engine:
     return _engine(url, connect_args={**waits, "charset": "utf8mb4", "local_infile": False})
 
 
+def _file_engine(path: Path, connect: Callable[[], sqlite3.Connection]) -> Engine:
+    """Return an engine that keeps connections, and with them prepared statements, as long as the file is the same."""
+    engine = create_engine(
+        "sqlite://", poolclass=QueuePool, pool_reset_on_return=None, hide_parameters=True, creator=connect
+    )
+
+    def note(driver: object, record: ConnectionPoolEntry) -> None:
+        record.info["signature"] = sqlite_file.signature_of(path)
+
+    def compare(driver: object, record: ConnectionPoolEntry, proxy: object) -> None:
+        # Whatever SQLite remembers of another state, or of a file that was replaced, is not to be answered from.
+        with suppress(OSError):
+            if record.info["signature"] == sqlite_file.signature_of(path):
+                return
+        raise DisconnectionError
+
+    event.listen(engine, "connect", note, insert=True)
+    event.listen(engine, "checkout", compare)
+    return engine
+
+
 def _close_dead_cursor(context: ExceptionContext) -> None:
     """Close psycopg's cursor on our side only: its own `close` would ask a server that is gone, and leave it open."""
     import psycopg
@@ -195,6 +216,6 @@ def _close_dead_cursor(context: ExceptionContext) -> None:
         psycopg.Cursor.close(cursor)
 
 
-def _engine(url: URL | str, **options: object) -> Engine:
+def _engine(url: URL, **options: object) -> Engine:
     # No reset by the pool: it would write a driver's message to the log when the server is gone.
     return create_engine(url, poolclass=NullPool, pool_reset_on_return=None, hide_parameters=True, **options)

@@ -66,8 +66,11 @@ class SqlSource:
 
     def binding(self) -> Binding:
         """Return which state of which database answers now."""
-        if self._database.path is None:
+        path, known = self._database.path, self._digest
+        if path is None:
             return self._bind(None)
+        if known is not None and known[0] == self._signature(path):
+            return self._bind(known[1])
         with self._reading() as (_, binding):
             return binding
 
