@@ -23,17 +23,30 @@ Place: TypeAlias = tuple[int, str | None]
 _MANY = 4
 # The first version of Linux whose flush of a file system says that a file in it could not be written.
 _TELLS_FAILURES = (5, 8)
+# File systems whose flush brings all to the disk, by their magic numbers (statfs(2)). Others may only hand it on to a
+# server or a program, which keeps it to itself: there every file is flushed by itself.
+_AS_A_WHOLE = {
+    0xEF53,  # ext4
+    0x58465342,  # XFS
+    0x9123683E,  # Btrfs
+    0xF2F52010,  # F2FS
+    0x2FC12FC1,  # ZFS
+    0x01021994,  # tmpfs
+    0x794C7630,  # overlayfs, above one of them
+}
 
 
 def flush(places: Collection[Place]) -> None:
     """Return when all of `places` is on the disk. Raises `OSError`."""
-    if len(places) < _MANY or not FLUSHES_FILE_SYSTEMS:
-        for folder, name in places:
-            _flush_one(folder, name)
-        return
-    file_systems = {os.fstat(folder).st_dev: folder for folder, _ in places}
-    for folder in file_systems.values():
-        _flush_file_system(folder)
+    by_device: dict[int, list[Place]] = {}
+    for folder, name in places:
+        by_device.setdefault(os.fstat(folder).st_dev, []).append((folder, name))
+    for near in by_device.values():
+        if len(near) >= _MANY and is_flushed_as_a_whole(near[0][0]):
+            _flush_file_system(near[0][0])
+        else:
+            for folder, name in near:
+                _flush_one(folder, name)
 
 
 async def flush_together(places: Collection[Place]) -> None:
@@ -92,7 +105,17 @@ def _flush_one(folder: int, name: str | None) -> None:
         os.close(descriptor)
 
 
-def _can_flush_file_systems() -> bool:
+def is_flushed_as_a_whole(descriptor: int) -> bool:
+    """Tell whether the file system of an open file can be flushed at once, and tells of its failures."""
+    if not _FLUSHES_FILE_SYSTEMS:
+        return False
+    status = ctypes.create_string_buffer(_MOST_STATFS)
+    if _LIBC.fstatfs(descriptor, status) != 0:
+        return False
+    return ctypes.c_long.from_buffer(status).value & 0xFFFFFFFF in _AS_A_WHOLE  # `f_type` stands first
+
+
+def _flushes_file_systems() -> bool:
     if sys.platform != "linux":
         return False
     version = os.uname().release.split(".")
@@ -103,7 +126,8 @@ def _can_flush_file_systems() -> bool:
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-FLUSHES_FILE_SYSTEMS = _can_flush_file_systems()
+_FLUSHES_FILE_SYSTEMS = _flushes_file_systems()
+_MOST_STATFS = 256  # bytes; the structure has 120
 
 
 def _flush_file_system(descriptor: int) -> None:
