@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ def test_a_disk_that_fills_up_anywhere_ends_the_command_with_its_name_and_later_
     for room in range(0, 400_000, 12_000):
         fill(ballast, leave=room)
         calls = len(calls_in(case.log))
-        result = next(iter(case.project(case.model()).resolve([case.inventory.report])))
+        with closing(case.project(case.model())) as project:
+            result = next(iter(project.resolve([case.inventory.report])))
         if result.code == "LLM_AUTH":
             break
         codes.append(result.code)

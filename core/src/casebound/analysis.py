@@ -1,7 +1,7 @@
 """The semantic steps of one case: freeze, plan, look up, assess, context, interpret, seal.
 
-Each step reads files, decides, and writes files; the next one reads those, never memory. A step that waits has written
-an event that says for what.
+Each step reads files, decides, and writes files; the next one reads those, through the package. A step that waits has
+written an event that says for what.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Canonical JSON, digests and content addresses: the only caller of `hashlib` and of `rfc8785`.
+"""Canonical JSON, digests and content addresses: the only caller of `hashlib`, `orjson` and `rfc8785`.
 
 Rules:
 - Canonical JSON is RFC 8785, restricted: no floats and no integer beyond 2**53 - 1, because two readers may

@@ -207,7 +207,7 @@ class Engine:
         )
 
     async def aclose(self) -> None:
-        """Let go of the database, of every provider's connections."""
+        """Let go of the database and of every provider's connections."""
         if self._source is not None:
             self._source.close()
             self._source = None

@@ -1,4 +1,4 @@
-"""One case's way: each step reads files, decides, and writes files; the next one reads those, never memory.
+"""One case's way: each step reads files, decides, and writes files; the next one reads those, through the package.
 
 So a restart means looking which files exist. A step that waits has written an event that says for what. Nothing here
 knows a command, a terminal or another case.
@@ -51,12 +51,14 @@ class Pipeline:
         before = derive_progress(package)
         if before.state in ("blocked", "review") or (before.retry_at and self.engine.clock.now() < before.retry_at):
             return before
-        if before.state != "interpreted":
-            await self._steps(package, stop_after)
-        progress = derive_progress(package)
-        await package.flush()  # a phase sees it on the disk, and so does whoever is told where the case stands
-        if progress.state == "interpreted":
-            await self._phases(package, stop_after)
+        try:
+            if before.state != "interpreted":
+                await self._steps(package, stop_after)
+            progress = derive_progress(package)
+            await package.flush()  # a phase sees it on the disk
+            if progress.state == "interpreted":
+                await self._phases(package, stop_after)
+        finally:
             await package.flush()
         return progress
 

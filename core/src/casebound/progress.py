@@ -5,7 +5,7 @@ A case has one interpretation, or several: each `revise` begins a further one, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -64,7 +64,11 @@ def begun_revisions(package: Package) -> list[Revision]:
 
 def latest_revision(package: Package) -> Revision:
     """Return the newest interpretation of a package that has begun; the first where none has."""
-    begun = begun_revisions(package)
+    return newest(begun_revisions(package))
+
+
+def newest(begun: Sequence[Revision]) -> Revision:
+    """Return the last of the interpretations that have begun; the first one of all where none has."""
     return begun[-1] if begun else Revision()
 
 
@@ -91,7 +95,9 @@ def is_finished(package: Package, progress: Progress, phases: Iterable[str]) -> 
     if progress.state != "interpreted":
         return False
     names = tuple(phases)
-    revision = latest_revision(package) if names else Revision()
+    if not names:
+        return True
+    revision = latest_revision(package)
     return all(package.exists(layout.phase_mark(name, revision)) for name in names)
 
 

@@ -87,9 +87,9 @@ async def _call(run: Execution, slot: PlannedSlot) -> bool:
         native = await run.provider.send(request)
     except ProviderError as exc:
         message = str(exc).encode("utf-8", "backslashreplace").decode()
-        run.folder.keep_ending(slot, CallEnding(kind="failed", code=exc.code, message=message))
+        await run.folder.keep_ending(slot, CallEnding(kind="failed", code=exc.code, message=message))
     except asyncio.CancelledError:
-        run.folder.keep_ending(slot, CallEnding(kind="cancelled", code=None, message=None))
+        await run.folder.keep_ending(slot, CallEnding(kind="cancelled", code=None, message=None))
         _settle(run, slot)
         _keep_captures(run)
         raise

@@ -159,7 +159,7 @@ class LiveFolder:
         """Keep what came back: it is on the disk before anything is derived from it."""
         self.package.create_artifact(self._path(slot, NATIVE), native.record)
         self.package.create(self._path(slot, NATIVE_BODY), native.body)
-        await self.package.flush(with_names=False)
+        await self.package.flush()
 
     def native(self, slot: PlannedSlot) -> NativeReply | None:
         """Return what came back, None where it never reached the disk. Raises `SettingsError` (`BENCH_LIVE`)."""
@@ -172,9 +172,10 @@ class LiveFolder:
             raise SettingsError(CODE, path=path, found=f"bytes that {NATIVE} does not bind")
         return NativeReply(record.status, body, record.headers, record.duration_ms)
 
-    def keep_ending(self, slot: PlannedSlot, ending: CallEnding) -> None:
+    async def keep_ending(self, slot: PlannedSlot, ending: CallEnding) -> None:
         """Keep how a call ended that brought no reply."""
         self.package.create_artifact(self._path(slot, ENDING), ending)
+        await self.package.flush()
 
     def ending(self, slot: PlannedSlot) -> CallEnding | None:
         """Return how the call ended, None where nothing says so. Raises `SettingsError` (`BENCH_LIVE`)."""

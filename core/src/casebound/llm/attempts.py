@@ -64,10 +64,10 @@ class AttemptLog:
         return digest
 
     async def write_native(self, number: int, native: NativeReply) -> None:
-        """Keep what the server sent, and return once it is on the disk: nothing is flushed before it."""
+        """Keep what the server sent, and return once it is on the disk."""
         self._package.create_artifact(self.path(number, NATIVE), native.record)
         self._package.create(self.path(number, NATIVE_BODY), native.body)
-        await self._package.flush(with_names=False)
+        await self._package.flush()
 
     def native(self, number: int) -> NativeReply | None:
         """Return what the server sent, None where it never reached the disk. Raises `IntegrityError`."""

@@ -62,9 +62,8 @@ def _reference(value: object, target: object, _: object, definitions: Definition
 
 
 def _type(value: object, names: Any, _: object, __: object) -> bool:  # noqa: ANN401  # any JSON
-    if isinstance(names, str):
-        return type(value) is _CLASSES.get(names)
-    return any(_type(value, name, _, __) for name in names)
+    """Tell whether the value is of one of several types; that there is only one is seen before."""
+    return any(type(value) is _CLASSES.get(name) for name in names)
 
 
 def _equals(value: object, constant: object) -> bool:

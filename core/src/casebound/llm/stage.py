@@ -135,7 +135,9 @@ async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> Attempt:
             native = await _sent(provider, request, permit)
         except ProviderError as exc:
             permit.failed(exc)
-            return log.decided(number, _failed(talk, digest, None, exc))
+            failed = log.decided(number, _failed(talk, digest, None, exc))
+            await talk.package.flush()  # nothing else says that the call failed, and how
+            return failed
         await log.write_native(number, native)
         return _judged(talk, log, _Arrived(number, digest, native, request.response_schema), provider, permit)
 

@@ -11,7 +11,6 @@ Rules:
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
@@ -20,7 +19,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import ArgumentError, DisconnectionError, SQLAlchemyError
-from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from casebound.clock import Clock
 from casebound.errors import SettingsError
@@ -186,23 +185,19 @@ def _server_engine(url: URL, scheme: str, deadline: Deadline) -> Engine:
     return _engine(url, connect_args={**waits, "charset": "utf8mb4", "local_infile": False})
 
 
-def _file_engine(path: Path, connect: Callable[[], sqlite3.Connection]) -> Engine:
+def _file_engine(path: Path, connect: Callable[[], sqlite_file.FileConnection]) -> Engine:
     """Return an engine that keeps connections, and with them prepared statements, as long as the file is the same."""
     engine = create_engine(
-        "sqlite://", poolclass=QueuePool, pool_reset_on_return=None, hide_parameters=True, creator=connect
+        "sqlite://", creator=connect, poolclass=QueuePool, pool_size=0, pool_reset_on_return=None, hide_parameters=True
     )
 
-    def note(driver: object, record: ConnectionPoolEntry) -> None:
-        record.info["signature"] = sqlite_file.signature_of(path)
-
-    def compare(driver: object, record: ConnectionPoolEntry, proxy: object) -> None:
+    def compare(driver: object, *_: object) -> None:
         # Whatever SQLite remembers of another state, or of a file that was replaced, is not to be answered from.
         with suppress(OSError):
-            if record.info["signature"] == sqlite_file.signature_of(path):
+            if isinstance(driver, sqlite_file.FileConnection) and driver.signature == sqlite_file.signature_of(path):
                 return
         raise DisconnectionError
 
-    event.listen(engine, "connect", note, insert=True)
     event.listen(engine, "checkout", compare)
     return engine
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -55,7 +56,13 @@ def missing(path: Path) -> str | None:
     return None if stat.S_ISREG(mode) else f"{path.name} is no file"
 
 
-def connect(path: Path, tables: Collection[str], timeout_s: int, is_late: Callable[[], bool]) -> sqlite3.Connection:
+class FileConnection(sqlite3.Connection):
+    """A connection that knows which state of its file it may remember: `signature`, None where there was no file."""
+
+    signature: Signature | None = None
+
+
+def connect(path: Path, tables: Collection[str], timeout_s: int, is_late: Callable[[], bool]) -> FileConnection:
     """Open the file for reading.
 
     Args:
@@ -65,7 +72,13 @@ def connect(path: Path, tables: Collection[str], timeout_s: int, is_late: Callab
         is_late: asked while a statement runs; True interrupts it.
     """
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False)
+    signature = None
+    with suppress(OSError):
+        signature = signature_of(path)  # before the file is opened: another may take its place
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=timeout_s, isolation_level=None, check_same_thread=False, factory=FileConnection
+    )
+    connection.signature = signature
     try:
         connection.execute("PRAGMA query_only=ON")
         connection.execute("PRAGMA trusted_schema=OFF")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from casebound.contracts.interpretation import Event
-from casebound.errors import IntegrityError
 from casebound.store.layout import ConversationPaths
 from casebound.store.package import Package
 
@@ -39,17 +38,8 @@ class EventLog:
         return max(self.numbers(), default=0) + 1
 
     def append(self, event: Event) -> None:
-        """Add an event; another process may have added one meanwhile, then it gets the next number."""
-        number = self.next_number()
-        while True:
-            try:
-                self._package.create_artifact(self._revision.event(number), event)
-            except IntegrityError as exc:
-                if exc.code != "STORE_CONFLICT":
-                    raise
-                number += 1
-            else:
-                return
+        """Add an event. The caller holds the package."""
+        self._package.create_artifact(self._revision.event(self.next_number()), event)
 
     def resumptions(self, stage: str) -> frozenset[int]:
         """Return the number of attempts that `stage` had each time when it was resumed. Raises `IntegrityError`."""

@@ -20,7 +20,7 @@ class Folders:
     """The folders below a root, by their parts.
 
     While they are kept, each is opened once and stays open: a case that is under way opens the same few folders some
-    thousand times. And a name that is new in one is then flushed by whoever keeps them; else it is at once.
+    thousand times. And a name that is new in one is then flushed by whoever keeps them; else at once.
 
     Args:
         root: the uppermost folder.

@@ -1,4 +1,7 @@
-"""One package: read by path, create by path. What is on disk is the state, and nothing else is."""
+"""One package: read by path, create by path. What is on disk is the state, and what is on its way there.
+
+While a package is kept open, what was created stays in memory until the next flush, and is read from there (ADR 15).
+"""
 
 from __future__ import annotations
 
@@ -62,39 +65,34 @@ class Package:
             finally:
                 self.flush_now()
 
-    async def flush(self, *, with_names: bool = True) -> None:
-        """Return when everything that was created is on the disk.
-
-        Args:
-            with_names: False: all of it stands in its place and its bytes are on the disk; its names follow with what
-                is flushed next, and before that.
+    async def flush(self) -> None:
+        """Return when everything that was created is on the disk, with its names.
 
         Raises:
-            UnavailableError: the disk does not take it (`WORKSPACE_WRITE`); then nothing of it stands anywhere.
-            IntegrityError, SettingsError: as `create`.
+            UnavailableError: the disk does not take it (`WORKSPACE_WRITE`); then some of it may stand, in the order in
+                which it was created, and each file whole.
+            IntegrityError: other bytes stand where a file was created (`STORE_CONFLICT`).
+            SettingsError: a link stands on the way (`WORKSPACE_LINK`).
         """
-        with self._writing(), closing(self._settling(with_names)) as steps:
+        with self._writing(), closing(self._settling()) as steps:
             for places in steps:
                 await flush_together(places)
 
     def flush_now(self) -> None:
         """As `flush`, while everything else waits."""
-        with self._writing(), closing(self._settling(with_names=True)) as steps:
+        with self._writing(), closing(self._settling()) as steps:
             for places in steps:
                 flush(places)
 
-    def _settling(self, with_names: bool) -> Generator[Collection[Place], None, None]:
+    def _settling(self) -> Generator[Collection[Place], None, None]:
         """Put everything that is ahead in its place. Yields what is to be flushed before the next step."""
-        owed = self._folders.take_changed()
         try:
             if self._ahead:
-                for places in self._growing.create({self._below(path): data for path, data in self._ahead.items()}):
-                    yield [*places, *owed]
-                owed = self._folders.take_changed() if with_names else []
-            if owed:
-                yield owed
+                yield from self._growing.create({self._below(path): data for path, data in self._ahead.items()})
         finally:
             self._ahead.clear()
+        if names := self._folders.take_changed():
+            yield names
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -194,10 +192,10 @@ class Package:
     def create(self, path: str, data: bytes) -> str:
         """Create the file once and return the digest of its bytes; the same bytes again are no error.
 
-        It is on the disk at once, or where the folders are kept open, after the next flush, which raises instead.
+        It is on the disk at once; where the package is kept open, after the next flush, which then raises as `flush`.
 
         Raises:
-            IntegrityError: other bytes stand there (`STORE_CONFLICT`).
+            IntegrityError: other bytes stand there, or were created (`STORE_CONFLICT`).
             SettingsError: a link stands on the way (`WORKSPACE_LINK`).
             UnavailableError: the disk does not take it (`WORKSPACE_WRITE`); nothing stands at `path`.
         """

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from casebound.canonical import digest_of
-from casebound.errors import IntegrityError
 from casebound.store.package import Package
+from casebound.store.write import other_content
 
 
 class WouldWrite(Exception):
@@ -26,7 +26,7 @@ class Preview(Package):
         super().__init__(root)
         self._ahead.update(ahead)
 
-    async def flush(self, *, with_names: bool = True) -> None:
+    async def flush(self) -> None:
         """Do nothing: what is ahead stays so."""
 
     def flush_now(self) -> None:
@@ -43,7 +43,7 @@ class Preview(Package):
         if found is None:
             raise WouldWrite(path)
         if found != data:
-            raise IntegrityError("STORE_CONFLICT", path=str(self.root / path))
+            raise other_content(self.root / path)
         return digest_of(data)
 
 

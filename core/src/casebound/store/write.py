@@ -47,7 +47,7 @@ class Growing:
         self._folder: int | None = None
 
     def create(self, files: Mapping[str, bytes]) -> Iterator[Collection[Place]]:
-        """Create files below the workspace, or none of them; where the same bytes stand already, nothing is done.
+        """Create files below the workspace, each whole or not at all; where the same bytes stand, nothing is done.
 
         Yields what has to be flushed before it goes on: the caller flushes it, and takes the next step.
 

@@ -6,6 +6,7 @@ the case is blocked. Its accepted files are the same however often it is interru
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -108,15 +109,15 @@ class TroubledCase:
         self.inventory.clock.advance(3600)
         with watch(point):
             for _ in range(9):
-                project = self.project(self.model(point))
-                progress = derive_progress(Package(self.root)) if self.root.exists() else Progress("new")
-                if progress.state == "interpreted":
-                    return progress
-                self.inventory.clock.advance(timedelta(hours=1).total_seconds())
-                if progress.state == "blocked":
-                    project.resume(CASE)
-                else:
-                    next(iter(project.resolve([self.inventory.report])))
+                with closing(self.project(self.model(point))) as project:
+                    progress = derive_progress(Package(self.root)) if self.root.exists() else Progress("new")
+                    if progress.state == "interpreted":
+                        return progress
+                    self.inventory.clock.advance(timedelta(hours=1).total_seconds())
+                    if progress.state == "blocked":
+                        project.resume(CASE)
+                    else:
+                        next(iter(project.resolve([self.inventory.report])))
         raise AssertionError(f"the case does not end: {progress}")
 
     def files(self) -> dict[str, bytes]:

@@ -14,7 +14,7 @@ from casebound.contracts.case import Admission
 from casebound.contracts.model_call import Usage
 from casebound.errors import REFUSALS, IntegrityError, SettingsError
 from casebound.llm.attempts import Attempt, AttemptLog
-from casebound.progress import State, begun_revisions, derive_progress, is_finished
+from casebound.progress import State, begun_revisions, derive_progress, is_finished, newest
 from casebound.specs import CORE_STAGES
 from casebound.store import Package, layout
 from casebound.store.layout import Revision
@@ -92,7 +92,7 @@ def derive_row(package: Package, phases: Iterable[str] = ()) -> CaseRow:
 def _derive(package: Package, package_id: str, phases: tuple[str, ...]) -> CaseRow:
     admission = package.load_if(layout.ADMISSION, Admission)
     begun = begun_revisions(package)
-    progress = derive_progress(package, begun[-1] if begun else Revision())
+    progress = derive_progress(package, newest(begun))
     calls = _Calls()
     for log, attempt in _attempts(package, begun):
         calls.add(log, attempt)
