@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# For what blocks: look-ups, so that as many connections to the database are open at most, and phases. More of them take no
-# more look-ups through the one interpreter, and each costs memory.
+# For what blocks: look-ups, so that as many connections to the database are open at most, and phases. More of them take
+# no more look-ups through the one interpreter, and each costs memory.
 MOST_THREADS = 8
 
 
