@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import threading
 from collections.abc import Collection, Iterator
@@ -61,16 +62,50 @@ def test_what_comes_while_a_flush_is_under_way_waits_for_the_next_one(rounds: Ro
     assert rounds.flushed == [[(1, None)], [(2, "file"), (3, "file")]]
 
 
-def test_a_failure_is_told_to_all_who_shared_the_flush_and_to_nobody_after_them(rounds: Rounds) -> None:
+def test_a_failure_is_told_to_those_whose_file_it_is_and_to_nobody_else(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def failing() -> list[object]:
-        rounds.failure = OSError(errno.ENOSPC, "full")
-        waiting = (flush_together([(1, None)]) for _ in range(3))
+        rounds.failure = OSError(errno.EIO, "broken")
+        waiting = (flush_together([(number, None)]) for number in range(3))
         told: list[object] = list(await asyncio.gather(*waiting, return_exceptions=True))
         rounds.failure = None
-        await flush_together([(2, None)])
+        await flush_together([(1, None)])
         return told
 
-    assert [type(one) for one in asyncio.run(failing())] == [OSError] * 3
+    def flush_one(folder: int, name: str | None) -> None:
+        if folder == 1:
+            raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(disk, "_flush_one", flush_one)
+    assert [str(one) for one in asyncio.run(failing())] == ["None", "[Errno 28] full", "None"]
+
+
+def test_a_file_system_that_reports_a_failure_is_flushed_file_by_file(
+    folder: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    single: list[int] = []
+
+    def broken(descriptor: int) -> None:
+        raise OSError(errno.EIO, "somebody else's file")
+
+    monkeypatch.setattr(disk, "is_flushed_as_a_whole", lambda descriptor: True)
+    monkeypatch.setattr(disk, "_flush_file_system", broken)
+    monkeypatch.setattr(os, "fsync", single.append)
+    flush([(folder, str(number)) for number in range(6)])
+    assert len(single) == 6
+
+
+def test_a_loop_that_is_gone_leaves_nothing_behind(rounds: Rounds) -> None:
+    before = threading.active_count()
+    for number in range(5):
+        asyncio.run(flush_together([(number, None)]))
+    gc.collect()
+    assert len(disk._ROUNDS) == 0
+    for thread in threading.enumerate():
+        if thread.name.startswith("casebound-disk"):
+            thread.join()
+    assert threading.active_count() <= before
 
 
 def test_who_is_cancelled_stays_until_the_flush_has_ended(rounds: Rounds) -> None:

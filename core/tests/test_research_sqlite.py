@@ -189,6 +189,43 @@ def test_a_connection_is_kept_as_long_as_the_file_is_the_same(world, tmp_path):
         assert len(connected) == 4
 
 
+def test_a_file_that_takes_the_place_of_another_while_it_is_opened_is_not_answered_from_under_its_digest(
+    world, tmp_path, monkeypatch
+):
+    other = tmp_path / "other.db"
+    fill(other, [Host("1", "node six")])
+    connect = sqlite3.connect
+
+    def late(*arguments, **options):
+        connection = connect(*arguments, **options)
+        connection.execute("SELECT * FROM sqlite_master").fetchall()  # it has the file open
+        if other.exists():
+            os.replace(other, world)
+        return connection
+
+    with closing(opened(world)) as source:
+        frozen = source.freeze_catalog(CATALOG)
+        source.close()  # so that the next look-up connects
+        monkeypatch.setattr(sqlite3, "connect", late)
+        captures = [source.look_up_all([(frozen, "node")], 8)[0] for _ in range(2)]
+        assert [(capture.rows[0][1], capture.binding.file_digest) for capture in captures] == [
+            ("node six", digest_of(world.read_bytes()))
+        ] * 2
+
+
+WRITE = """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1], timeout=0) as writer:
+    writer.execute("UPDATE hosts SET name = 'changed'")
+"""
+
+
+def test_no_other_process_writes_while_a_state_is_read_though_its_digest_was_taken_then(world):
+    with closing(opened(world)) as source, source._reading():
+        written = subprocess.run([sys.executable, "-c", WRITE, world], capture_output=True, text=True)
+    assert "database is locked" in written.stderr
+
+
 def test_a_locked_file_is_unavailable(world):
     with closing(sqlite3.connect(world)) as writer, closing(opened(world, statement_timeout_s=1)) as source:
         writer.execute("BEGIN EXCLUSIVE")

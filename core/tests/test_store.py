@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from casebound.canonical import canonical_bytes, digest_of
@@ -15,7 +19,8 @@ from casebound.contracts.case import Admission
 from casebound.contracts.model_call import ModelReply
 from casebound.errors import CaseboundError, IntegrityError, SettingsError, UnavailableError
 from casebound.host import build_host
-from casebound.store import Package, Workspace
+from casebound.store import Package, Workspace, disk, write
+from casebound.store.disk import Place
 from casebound.store.folders import Folders
 from casebound.store.lock import exclusive
 from casebound.store.write import Growing
@@ -360,6 +365,80 @@ def test_one_process_at_a_time_holds_a_package(workspace: Workspace) -> None:
     with exclusive(package):
         assert wait_for(start_child(attempt)) == 3
     assert wait_for(start_child(attempt)) == 0
+
+
+# --- flushing -------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_being_flushed_when_somebody_interrupted_is_kept(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, begun, may_end = workspace.package("c-1"), threading.Event(), threading.Event()
+    workspace.admit(package)
+    real = disk.flush
+
+    def slow(places: Collection[Place]) -> None:
+        begun.set()
+        may_end.wait()
+        real(places)
+
+    async def work() -> None:
+        with exclusive(package):
+            package.create(PATH, b"paid for")
+            await package.flush()
+
+    async def interrupted() -> None:
+        task = asyncio.ensure_future(work())
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    monkeypatch.setattr(disk, "flush", slow)
+    asyncio.run(interrupted())
+    assert (package.root / PATH).read_bytes() == b"paid for"
+    assert temporary(package) == []
+
+
+@pytest.mark.parametrize("ended_by", [KeyboardInterrupt(), SettingsError("CASE_ID", found="x")])
+def test_what_ended_the_work_is_told_though_the_last_flush_fails_too(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, ended_by: BaseException
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    package = workspace.package("c-1")
+    workspace.admit(package)
+    monkeypatch.setattr(write, "_fill", full)
+
+    def work() -> None:
+        with exclusive(package):
+            package.create(PATH, b"lost")
+            raise ended_by
+
+    with pytest.raises(type(ended_by)) as caught:
+        work()
+    assert "WORKSPACE_WRITE" in caught.value.__notes__[0]
+
+
+def test_what_could_not_be_written_is_not_tried_again_at_the_end(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = workspace.package("c-1")
+    workspace.admit(package)
+    fill = write._fill
+
+    def full_once(*where: Any) -> None:
+        monkeypatch.setattr(write, "_fill", fill)
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(write, "_fill", full_once)
+    with exclusive(package):
+        package.create(PATH, b"a request that must not be sent")
+        with pytest.raises(UnavailableError, match="WORKSPACE_WRITE"):
+            asyncio.run(package.flush())
+    assert not (package.root / PATH).exists()
 
 
 # --- loading --------------------------------------------------------------------------------------------------------

@@ -150,7 +150,8 @@ class Analysis:
             return load_captures(package, revision, candidates), candidates
         self._engine.on_step(package, "look-up")
         try:
-            captures = await asyncio.to_thread(lambda: self._query(facts))
+            kept = kept_captures(package, revision.captures, Capture)
+            captures = await asyncio.to_thread(lambda: self._query(facts, kept))
         except ResearchError as exc:
             self._engine.block(package, "look-up", exc)
             return None
@@ -167,11 +168,11 @@ class Analysis:
         package.create_artifact(revision.candidates, candidates)
         return tuple(captures), candidates
 
-    def _query(self, facts: StageFacts) -> Sequence[Capture]:
+    def _query(self, facts: StageFacts, kept: Sequence[Capture]) -> Sequence[Capture]:
+        """Return the capture of each search; what a run that ended early has `kept` is not asked for again."""
         assert facts.plan is not None  # noqa: S101  # planned in the step before
         assert facts.resolution is not None  # noqa: S101  # nothing is planned without it
         asked = queries(facts.plan, facts.resolution)
-        kept = kept_captures(self._package, self._revision.captures, Capture)
         captures = {(capture.catalog, capture.term): capture for capture in kept}
         missing = list(dict.fromkeys(query for query in asked if query not in captures))
         if missing:

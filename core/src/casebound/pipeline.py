@@ -18,7 +18,7 @@ from casebound.contracts.capture import EntityCapture, Facts
 from casebound.contracts.case import Admission, Build, Case
 from casebound.contracts.interpretation import PhaseMark
 from casebound.engine import Engine
-from casebound.errors import ResearchError, SettingsError
+from casebound.errors import CaseboundError, ResearchError, SettingsError
 from casebound.frozen import offered
 from casebound.guard import guarded
 from casebound.intake.admission import read_again
@@ -58,8 +58,9 @@ class Pipeline:
             await package.flush()  # a phase sees it on the disk
             if progress.state == "interpreted":
                 await self._phases(package, stop_after)
-        finally:
-            await package.flush()
+        except CaseboundError:
+            await package.flush()  # here, where nobody else waits for it
+            raise
         return progress
 
     async def _steps(self, package: Package, stop_after: str | None) -> None:
@@ -152,5 +153,6 @@ class Pipeline:
                 await asyncio.to_thread(partial(guarded(run, object, f"phase {name}"), package.root))
                 mark = PhaseMark(phase=name, offered_by=offered(host, "phases", name))
                 package.create_artifact(done, mark)
+                await package.flush()  # the next one may take long, and this one is never run again
             if stop_after == name:
                 return

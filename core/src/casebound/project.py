@@ -334,11 +334,8 @@ class Project:
 
     @contextmanager
     def _at_work(self, package: Package) -> Iterator[None]:
-        with exclusive(package), self._register.at_work(package):
-            try:
-                yield
-            finally:
-                package.flush_now()  # before the index is told
+        with exclusive(package), self._register.at_work(package), package.flushing():  # before the index is told
+            yield
 
     def _tell_step(self, package: Package, step: str) -> None:
         if not isinstance(package, Preview):

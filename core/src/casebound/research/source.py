@@ -43,6 +43,7 @@ class SqlSource:
         self._limits = limits
         self._columns: dict[str, dict[str, ColumnKind]] = {}
         self._digest: tuple[sqlite_file.Signature, str] | None = None
+        self._digests = sqlite_file.Digests()
         self._digesting = Lock()
 
     @classmethod
@@ -128,6 +129,7 @@ class SqlSource:
     def close(self) -> None:
         """Let go of every connection. A second call does nothing."""
         self._database.close()
+        self._digests.close()
 
     def _look_up(
         self,
@@ -221,7 +223,7 @@ class SqlSource:
         with self._digesting:  # threads that ask at once would all read the whole file
             if self._digest is None or self._digest[0] != signature:
                 with self._database.asking():
-                    self._digest = (signature, sqlite_file.digest_of_file(path))
+                    self._digest = (signature, self._digests.digest_of_file(path))
             return self._digest[1]
 
     def _bind(self, file_digest: str | None) -> Binding:

@@ -8,6 +8,7 @@ Rules:
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 from collections.abc import Callable, Collection
@@ -109,19 +110,48 @@ def _authorizer(tables: Collection[str]) -> Callable[[int, str | None, str | Non
 
 
 def signature_of(path: Path) -> Signature:
-    """Return size, time and inode of the files of the database: what changes with a commit."""
+    """Return size, time and inode of the files of the database: what changes with a commit, or with another file."""
     found = [file.stat() for file in _files(path)]
     return tuple((status.st_size, status.st_mtime_ns, status.st_ino) for status in found)
 
 
-def digest_of_file(path: Path) -> str:
-    """Return the digest of the database: its file, and its write-ahead log where that is not empty."""
-    digest = RunningDigest()
-    for file in _files(path):
-        with file.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
+class Digests:
+    """Makes digests of a database, and keeps what it has opened until `close`.
+
+    Whoever closes a file gives up all locks that his process holds on it (POSIX), and so the state that SQLite reads in
+    a transaction; a file is therefore opened once, however often it is read.
+    """
+
+    def __init__(self) -> None:
+        self._by_file: dict[tuple[int, int], int] = {}
+        self._opened: list[int] = []
+
+    def digest_of_file(self, path: Path) -> str:
+        """Return the digest of the database: its file, and its write-ahead log where that is not empty."""
+        digest = RunningDigest()
+        for file in _files(path):
+            descriptor, place = self._open(file), 0
+            while chunk := os.pread(descriptor, _CHUNK, place):
                 digest.update(chunk)
-    return digest.digest()
+                place += len(chunk)
+        return digest.digest()
+
+    def close(self) -> None:
+        """Let go of the files; no transaction may be open."""
+        while self._opened:
+            os.close(self._opened.pop())
+        self._by_file.clear()
+
+    def _open(self, file: Path) -> int:
+        status = file.stat()
+        known = self._by_file.get((status.st_dev, status.st_ino))
+        if known is not None:
+            return known
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        self._opened.append(descriptor)
+        status = os.fstat(descriptor)  # of another file perhaps, which has taken its place meanwhile
+        self._by_file[status.st_dev, status.st_ino] = descriptor
+        return descriptor
 
 
 def _files(path: Path) -> list[Path]:

@@ -10,7 +10,7 @@ import asyncio
 import ctypes
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeAlias
@@ -21,10 +21,10 @@ Place: TypeAlias = tuple[int, str | None]
 
 # From so many places on, the whole file system is flushed at once: that takes about as long as three files.
 _MANY = 4
-# The first version of Linux whose flush of a file system says that a file in it could not be written.
-_TELLS_FAILURES = (5, 8)
-# File systems whose flush brings all to the disk, by their magic numbers (statfs(2)). Others may only hand it on to a
-# server or a program, which keeps it to itself: there every file is flushed by itself.
+# The first version of Linux whose flush of a file system tells of all that failed, its journal included.
+_TELLS_FAILURES = (5, 17)
+# File systems whose flush brings all to the disk, and tells where it could not, by their magic numbers (statfs(2)).
+# Others hand it on: to a server or a program that keeps it to itself, or as overlayfs to one whose failures they hide.
 _AS_A_WHOLE = {
     0xEF53,  # ext4
     0x58465342,  # XFS
@@ -32,7 +32,6 @@ _AS_A_WHOLE = {
     0xF2F52010,  # F2FS
     0x2FC12FC1,  # ZFS
     0x01021994,  # tmpfs
-    0x794C7630,  # overlayfs, above one of them
 }
 
 
@@ -42,9 +41,7 @@ def flush(places: Collection[Place]) -> None:
     for folder, name in places:
         by_device.setdefault(os.fstat(folder).st_dev, []).append((folder, name))
     for near in by_device.values():
-        if len(near) >= _MANY and is_flushed_as_a_whole(near[0][0]):
-            _flush_file_system(near[0][0])
-        else:
+        if not _flush_as_a_whole(near):
             for folder, name in near:
                 _flush_one(folder, name)
 
@@ -54,44 +51,83 @@ async def flush_together(places: Collection[Place]) -> None:
     loop = asyncio.get_running_loop()
     if loop not in _ROUNDS:
         _ROUNDS[loop] = _Rounds()
-    await _ROUNDS[loop].flush(places)
+    await _ROUNDS[loop].flush(loop, places)
 
 
 class _Rounds:
     """The flushes of one event loop: what comes while a round is under way is flushed with the next one."""
 
     def __init__(self) -> None:
-        self._places: list[Place] = []
-        self._under_way: asyncio.Task[None] | None = None
-        self._following: asyncio.Task[None] | None = None
+        self._waiting: list[tuple[Collection[Place], asyncio.Future[None]]] = []
+        self._under_way = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="casebound-disk")
 
-    async def flush(self, places: Collection[Place]) -> None:
-        self._places.extend(places)
-        if self._following is None:
-            self._following = asyncio.ensure_future(self._round())
-        await _to_its_end(self._following)
+    async def flush(self, loop: asyncio.AbstractEventLoop, places: Collection[Place]) -> None:
+        done: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((places, done))
+        if not self._under_way:
+            self._under_way = True
+            loop.call_soon(self._begin, loop)
+        await _to_its_end(done)
 
-    async def _round(self) -> None:
-        if self._under_way is not None:
-            await asyncio.wait([self._under_way])
-        self._under_way, self._following = self._following, None
-        places, self._places = self._places, []
-        await asyncio.get_running_loop().run_in_executor(self._thread, flush, places)
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting, self._waiting = self._waiting, []
+        round_ = loop.run_in_executor(self._thread, _flush_for_all, [places for places, _ in waiting])
+        round_.add_done_callback(lambda ended: self._end(loop, [done for _, done in waiting], ended.result()))
+
+    def _end(
+        self, loop: asyncio.AbstractEventLoop, waiting: Sequence[asyncio.Future[None]], failures: list[OSError | None]
+    ) -> None:
+        for done, failure in zip(waiting, failures, strict=True):
+            done.set_result(None) if failure is None else done.set_exception(failure)
+        self._under_way = bool(self._waiting)
+        if self._under_way:
+            self._begin(loop)
 
 
-async def _to_its_end(round_: asyncio.Task[None]) -> None:
+def _flush_for_all(waiting: Sequence[Collection[Place]]) -> list[OSError | None]:
+    """Flush what several wait for, and return what failed for each: nobody hears of what failed for another."""
+    try:
+        flush([place for places in waiting for place in places])
+    except OSError:
+        return [_failure_of(places) for places in waiting]
+    return [None] * len(waiting)
+
+
+def _failure_of(places: Collection[Place]) -> OSError | None:
+    try:
+        for folder, name in places:
+            _flush_one(folder, name)
+    except OSError as exc:
+        return exc
+    return None
+
+
+async def _to_its_end(done: asyncio.Future[None]) -> None:
     """Wait for a round. Its thread uses descriptors of everybody who waits, so nobody goes before it has ended."""
     try:
-        await asyncio.shield(round_)
+        await asyncio.shield(done)
     except asyncio.CancelledError:
-        while not round_.done():
+        while not done.done():
             with suppress(asyncio.CancelledError):
-                await asyncio.wait([round_])
+                await asyncio.wait([done])
+        done.exception()  # whoever is cancelled does not hear of it
         raise
 
 
 _ROUNDS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Rounds] = WeakKeyDictionary()
+
+
+def _flush_as_a_whole(places: Sequence[Place]) -> bool:
+    """Flush the file system that they are on, where that is cheaper and enough; False: each of them must be flushed."""
+    folder, _ = places[0]
+    if len(places) < _MANY or not is_flushed_as_a_whole(folder):
+        return False
+    try:
+        _flush_file_system(folder)
+    except OSError:
+        return False  # perhaps of somebody else's file: ours tell for themselves
+    return True
 
 
 def _flush_one(folder: int, name: str | None) -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.base import Artifact
-from casebound.errors import ContractError, IntegrityError, SettingsError
+from casebound.errors import CaseboundError, ContractError, IntegrityError, SettingsError
 from casebound.pointer import first_difference, json_pointer
 from casebound.store.disk import Place, flush, flush_together
 from casebound.store.folders import Folders, open_below
@@ -59,11 +59,21 @@ class Package:
         if self._folders.is_kept:
             yield
             return
-        with self._folders.keep(), closing(self._growing):
+        with self._folders.keep(), closing(self._growing), self.flushing():
+            yield
+
+    @contextmanager
+    def flushing(self) -> Iterator[None]:
+        """Flush at the end of the block. What ends it early is raised all the same, and a failed flush told with it."""
+        try:
+            yield
+        except BaseException as exc:
             try:
-                yield
-            finally:
                 self.flush_now()
+            except CaseboundError as failed:
+                exc.add_note(str(failed))
+            raise
+        self.flush_now()
 
     async def flush(self) -> None:
         """Return when everything that was created is on the disk, with its names.
@@ -86,20 +96,23 @@ class Package:
 
     def _settling(self) -> Generator[Collection[Place], None, None]:
         """Put everything that is ahead in its place. Yields what is to be flushed before the next step."""
-        try:
-            if self._ahead:
-                yield from self._growing.create({self._below(path): data for path, data in self._ahead.items()})
-        finally:
+        if self._ahead:
+            yield from self._growing.create({self._below(path): data for path, data in self._ahead.items()})
             self._ahead.clear()
         if names := self._folders.take_changed():
             yield names
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
+        """Drop what cannot be written. What is only interrupted stays ahead, for the end of the work on the package."""
         try:
             yield
         except OSError as exc:
+            self._ahead.clear()
             raise unwritable(self.root, exc) from exc
+        except CaseboundError:
+            self._ahead.clear()
+            raise
 
     def _below(self, path: str) -> str:
         """Return a path of the package as one below the workspace."""
