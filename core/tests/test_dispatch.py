@@ -203,7 +203,8 @@ def test_a_lease_is_renewed_as_long_as_its_case_is_under_way(inventory):
         with closing(Index.open(run.project.workspace, run.project.settings, inventory.clock)) as index:
             for _ in range(5):
                 before = index.get("INC-0").lease_until
-                inventory.clock.advance(20)  # a third of a lease
+                await until(lambda: inventory.clock.is_awaited(20))  # for a third of a lease
+                inventory.clock.advance(20)
                 await until(lambda before=before: index.get("INC-0").lease_until > before)
         model.go.set()
 

@@ -102,6 +102,7 @@ class LiveFolder:
             process=uuid.uuid4().hex,
             at=format_time(at),
         )
+        await self.package.flush()  # what the slot before has left: a conflict of that is nobody's reservation
         try:
             self.package.create_artifact(self._path(slot, RESERVATION), reservation)
             await self.package.flush()

@@ -55,20 +55,28 @@ def execute(
     phases: bool = False,
     **options: Any,  # noqa: ANN401  # those of RunOptions
 ) -> RunSummary:
-    """Run over the cases of an inventory, and return what came of it; what fails in `beside` fails here."""
+    """Run over the cases of an inventory, and return what came of it; what fails in `beside` ends it and fails here."""
     project = inventory.project(provider, phases=phases)
     watching: list[asyncio.Future[None]] = []
 
     def began(task: asyncio.Task[None]) -> None:
-        watching.extend(asyncio.ensure_future(one(run)) for one in beside)
+        def end(one: asyncio.Future[None]) -> None:
+            if not one.cancelled() and one.exception() is not None:
+                task.cancel()
+
+        for one in beside:
+            watching.append(asyncio.ensure_future(one(run)))
+            watching[-1].add_done_callback(end)
 
     with closing(project):
         run = Run(project, RunOptions(**options))
         run.tell = tell
-        summary = run.execute(began)
-        for one in watching:
-            one.result()
-        return summary
+        try:
+            return run.execute(began)
+        finally:
+            for one in watching:
+                if one.done():
+                    one.result()
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -182,6 +182,10 @@ class FixedClock:
         """Return in how many seconds somebody who sleeps would wake, None where nobody sleeps."""
         return min(((due - self._elapsed).total_seconds() for due, _ in self._asleep()), default=None)
 
+    def is_awaited(self, seconds: float) -> bool:
+        """Tell whether somebody sleeps who wakes in exactly so many seconds."""
+        return any(due - self._elapsed == timedelta(seconds=seconds) for due, _ in self._asleep())
+
     def _asleep(self) -> list[tuple[timedelta, asyncio.Future[None]]]:
         self._sleepers = [(due, sleeper) for due, sleeper in self._sleepers if not sleeper.done()]
         return self._sleepers
