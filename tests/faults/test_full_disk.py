@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,10 @@ def full_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def full_for_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(places: object) -> None:
-        raise OSError(errno.ENOSPC, "full")
+    def full(waiting: Sequence[object]) -> list[OSError]:
+        return [OSError(errno.ENOSPC, "full") for _ in waiting]
 
-    monkeypatch.setattr(disk, "flush", full)
+    monkeypatch.setattr(disk, "_flush_for_all", full)
 
 
 @pytest.mark.parametrize("fill_disk", [full_for_requests, full_for_flushes])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,12 @@ def mounted(tmp_path: Path) -> Iterator[Inventory]:
     subprocess.run(["umount", folder], check=True)
 
 
+def interpret(inventory: Inventory) -> None:
+    """Take the one case to its end, and leave nothing of the file system open."""
+    with closing(inventory.project(InventoryModel())) as project:
+        list(project.resolve([inventory.report]))
+
+
 def protect(inventory: Inventory) -> None:
     """Let nothing be written from now on."""
     subprocess.run(["mount", "-o", "remount,ro", inventory.folder], check=True)
@@ -59,7 +66,7 @@ def taken(inventory: Inventory) -> Status:
 
 
 def test_an_index_that_is_up_to_date_is_read(mounted: Inventory, tmp_path: Path) -> None:
-    mounted.resolve(InventoryModel())
+    interpret(mounted)
     wanted = taken(mounted)
     protect(mounted)
     assert taken(mounted) == wanted
@@ -70,7 +77,7 @@ def test_an_index_that_is_up_to_date_is_read(mounted: Inventory, tmp_path: Path)
 
 
 def test_an_index_whose_writer_was_killed_is_read_with_what_its_log_holds(mounted: Inventory) -> None:
-    mounted.resolve(InventoryModel())
+    interpret(mounted)
     killed = subprocess.run([sys.executable, "-P", "-c", LEAVES_ITS_LOG], cwd=mounted.folder, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert os.path.getsize(mounted.workspace / "index.sqlite-wal") > 0
@@ -79,7 +86,7 @@ def test_an_index_whose_writer_was_killed_is_read_with_what_its_log_holds(mounte
 
 
 def test_what_the_index_cannot_be_told_is_said(mounted: Inventory, tmp_path: Path) -> None:
-    mounted.resolve(InventoryModel())
+    interpret(mounted)
     taken(mounted)
     (mounted.workspace / "cases" / "later").mkdir()
     protect(mounted)
@@ -98,7 +105,7 @@ def test_what_the_index_cannot_be_told_is_said(mounted: Inventory, tmp_path: Pat
 
 
 def test_without_an_index_one_clear_error_says_why_there_is_none(mounted: Inventory) -> None:
-    mounted.resolve(InventoryModel())
+    interpret(mounted)
     protect(mounted)
     with pytest.raises(UnavailableError, match="INDEX_UNAVAILABLE") as caught:
         taken(mounted)
