@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 Definitions: TypeAlias = Mapping[str | object, Any]
 
 _MANY = 8  # alternatives, above which an index pays
-_PATTERNS = 64  # kept compiled; all protocols together have a handful
 _INDEXES = object()  # the key of the indexes among the definitions, which no schema can name
 
 # What `parse_json` makes of each; a value of any other class is left to `jsonschema`.
@@ -153,11 +151,6 @@ def _index(schemas: Any) -> tuple[str, Mapping[str, list[object]]]:  # noqa: ANN
     return "", {}
 
 
-@lru_cache(_PATTERNS)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
 _KEYWORDS: Mapping[str, Callable[..., bool]] = {
     "type": _type,
     "const": lambda value, constant, _, __: _equals(value, constant),
@@ -172,7 +165,7 @@ _KEYWORDS: Mapping[str, Callable[..., bool]] = {
     "maxItems": lambda value, most, _, __: not isinstance(value, list) or len(value) <= most,
     "minLength": lambda value, least, _, __: not isinstance(value, str) or len(value) >= least,
     "maxLength": lambda value, most, _, __: not isinstance(value, str) or len(value) <= most,
-    "pattern": lambda value, pattern, _, __: not isinstance(value, str) or _compiled(pattern).search(value) is not None,
+    "pattern": lambda value, pattern, _, __: not isinstance(value, str) or re.search(pattern, value) is not None,
     "anyOf": _any_of,
     "allOf": lambda value, schemas, _, definitions: all(_fits(value, schema, definitions) for schema in schemas),
     "$ref": _reference,
