@@ -20,6 +20,7 @@ from casebound.contracts.interpretation import PhaseMark
 from casebound.engine import Engine
 from casebound.errors import CaseboundError, ResearchError, SettingsError
 from casebound.frozen import offered
+from casebound.gate import Stopped
 from casebound.guard import guarded
 from casebound.intake.admission import read_again
 from casebound.intake.build import derive_case, freeze_build
@@ -58,7 +59,7 @@ class Pipeline:
             await package.flush()  # a phase sees it on the disk
             if progress.state == "interpreted":
                 await self._phases(package, stop_after)
-        except CaseboundError:
+        except (CaseboundError, Stopped):
             await package.flush()  # here, where nobody else waits for it
             raise
         return progress
