@@ -101,14 +101,23 @@ USAGES = st.none() | st.builds(
 )
 
 
+def departed(permit):
+    """Let the call depart, which with nobody to wait for takes no loop."""
+    with pytest.raises(StopIteration):
+        permit.depart().send(None)
+    return permit
+
+
 @given(st.lists(USAGES))
 def test_tokens_are_summed_as_reported_and_calls_that_did_not_report_are_counted(usages):
     tally = Tally()
     for usage in usages:
         with tally.counted(UNLIMITED) as permit:
-            assert tally.in_flight == 1
+            assert (tally.begun, tally.in_flight) == (1, 0)
+            departed(permit)
+            assert (tally.begun, tally.in_flight) == (1, 1)
             permit.over()
-            assert tally.in_flight == 0
+            assert (tally.begun, tally.in_flight) == (0, 0)
             if usage is not None:
                 permit.used(usage)
     assert tally.sent == len(usages)
@@ -123,15 +132,28 @@ def test_tokens_are_summed_as_reported_and_calls_that_did_not_report_are_counted
 def test_a_call_that_was_refused_took_no_tokens_and_has_nothing_to_report(code):
     tally = Tally()
     with tally.counted(UNLIMITED) as permit:
-        permit.failed(ProviderError(code, retryable=False))
+        departed(permit).failed(ProviderError(code, retryable=False))
     assert (tally.sent, tally.input_tokens, tally.output_tokens, tally.unreported_calls) == (1, 0, 0, 0)
     with tally.counted(UNLIMITED) as permit:
-        permit.failed(ProviderError("LLM_UNAVAILABLE", retryable=True))
+        departed(permit).failed(ProviderError("LLM_UNAVAILABLE", retryable=True))
     assert tally.unreported_calls == 1
 
 
 def test_a_call_that_never_said_that_it_is_over_is_no_longer_in_flight_afterwards():
     tally = Tally()
+
+    def cancelled():
+        with tally.counted(UNLIMITED) as permit:
+            departed(permit)
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        cancelled()
+    assert (tally.sent, tally.in_flight, tally.unreported_calls) == (1, 0, 1)
+
+
+def test_a_call_that_never_departed_was_not_sent():
+    tally = Tally()
     with pytest.raises(asyncio.CancelledError), tally.counted(UNLIMITED):
         raise asyncio.CancelledError
-    assert (tally.sent, tally.in_flight, tally.unreported_calls) == (1, 0, 1)
+    assert (tally.begun, tally.sent, tally.unreported_calls) == (0, 0, 0)

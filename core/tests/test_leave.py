@@ -68,7 +68,7 @@ def ticking(inventory):
         while run.outcomes.states.total() < 6:
             inventory.clock.advance(0.125)
             await asyncio.sleep(0.001)
-            await until(lambda: run.tally.in_flight == 0)
+            await until(lambda: run.tally.begun == 0)
 
     return tick
 

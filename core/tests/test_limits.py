@@ -111,6 +111,100 @@ def test_who_stops_waiting_leaves_nothing_behind():
     run(work)
 
 
+# --- prepared ahead -------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 40), st.lists(st.integers(0, 5), max_size=60), st.randoms())
+def test_a_few_calls_are_prepared_ahead_and_depart_in_their_order_as_places_become_free(in_flight, ends, chance):
+    async def work(clock: FixedClock) -> None:
+        limits = limiter(clock, in_flight=in_flight)
+        departed: list[int] = []
+        given_, flying = set[int](), dict[int, Turn]()
+
+        async def call(number: int) -> None:
+            turn = limits.turn_at_once("m") or await limits.turn("m")
+            given_.add(number)
+            await turn.depart()
+            departed.append(number)
+            flying[number] = turn
+
+        tasks = [asyncio.ensure_future(call(number)) for number in range(len(ends))]
+        for _ in range(len(ends) + 1):
+            await settled()
+            left = len(ends) - (len(departed) - len(flying))
+            assert len(flying) == min(in_flight, left)
+            assert len(given_) == min(in_flight + in_flight // 4, left)
+            for number in chance.sample(sorted(flying), min(len(flying), 1 + ends[0])) if flying else ():
+                flying.pop(number).end()
+                given_.remove(number)
+        for turn in flying.values():
+            turn.end()
+        await asyncio.gather(*tasks)
+        assert departed == list(range(len(ends)))
+        assert clock.next_waking() is None
+
+    run(work)
+
+
+def test_nothing_is_prepared_ahead_where_a_minute_is_limited():
+    async def work(clock: FixedClock) -> None:
+        for limits in (limiter(clock, in_flight=8, requests=1000), limiter(clock, in_flight=8, tokens=1000)):
+            turns = [limits.turn_at_once("m", 1) for _ in range(9)]
+            assert [turn is None for turn in turns] == [False] * 8 + [True]
+
+    run(work)
+
+
+def test_who_is_prepared_and_stops_waiting_frees_its_turn():
+    async def work(clock: FixedClock) -> None:
+        limits = limiter(clock, in_flight=4)
+        flying = [begin(limits) for _ in range(4)]
+        for turn in flying:
+            await turn.depart()
+        prepared = begin(limits)
+        departing = asyncio.ensure_future(prepared.depart())
+        await settled()
+        assert limits.turn_at_once("m") is None
+        departing.cancel()
+        await settled()
+        prepared.end()
+        following = begin(limits)
+        flying[0].end()
+        await settled()
+        await following.depart()
+
+    run(work)
+
+
+def test_a_pause_holds_those_that_are_prepared_too_and_one_of_them_goes_first():
+    async def work(clock: FixedClock) -> None:
+        limits = limiter(clock, in_flight=8)
+        flying = [begin(limits) for _ in range(8)]
+        for turn in flying:
+            await turn.depart()
+        prepared = [begin(limits), begin(limits)]
+        departing = [asyncio.ensure_future(turn.depart()) for turn in prepared]
+        flying[0].over()
+        flying[0].pause(30)
+        flying[0].end()
+        waiting = asyncio.ensure_future(limits.turn("m"))
+        for turn in flying[1:]:
+            turn.end()
+        await settled()
+        assert [task.done() for task in departing] == [False, False]
+        clock.advance(30)
+        await settled()
+        assert [task.done() for task in departing] == [True, False]
+        assert not waiting.done()
+        prepared[0].end()
+        await settled()
+        assert departing[1].done()
+        assert waiting.done()
+        assert clock.next_waking() is None
+
+    run(work)
+
+
 # --- the rolling minute ---------------------------------------------------------------------------------------------
 
 

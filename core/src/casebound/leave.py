@@ -23,6 +23,10 @@ class Leave:
         self._turn = turn
         self._reservation = reservation
 
+    async def depart(self) -> None:
+        """Wait for a place among the calls in flight."""
+        await self._turn.depart()
+
     def over(self) -> None:
         """The call has ended: another may be in flight."""
         self._turn.over()

@@ -83,12 +83,12 @@ class Stopping:
             return
         run.gate.close(INTERRUPTED)
         with suppress(OSError):  # nobody listens any more: that is no reason not to end
-            self.say(INTERRUPTED, run.tally.in_flight)
+            self.say(INTERRUPTED, run.tally.begun)
 
     def _end_at_once(self) -> None:
         if self._task is not None:
             with suppress(OSError):
-                self.say_last(0 if self._run is None else self._run.tally.in_flight)
+                self.say_last(0 if self._run is None else self._run.tally.begun)
             self._task.cancel()
             self._task.get_loop().call_later(_A_MOMENT_S, self.leave)
 

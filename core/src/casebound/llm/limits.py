@@ -8,6 +8,10 @@ Rules:
 - A call counts with all the tokens that it may take, until its reply says how many it took; one that never says so
   keeps its worst case. One that may take more than a whole minute's tokens is not refused, for that is an estimate: it
   waits until it is alone in its minute.
+- A call is prepared before it is sent: its request reaches the disk. So that no place stays empty meanwhile, a few more
+  calls have a turn than may be in flight, and depart in their order as places become free. They are few, because a
+  process that is killed leaves requests behind that nobody sent; and there are none where a minute is limited, because
+  its window begins with the turn.
 - Where a server asks for a pause, everybody who would ask that model of it waits, and only they: a fallback to another
   model goes on, and who is impatient, because somebody else would be asked at once, asks. After the pause one call goes
   first, alone, and the others when it ended without another wish: a server that is overloaded hears one call a pause.
@@ -29,27 +33,34 @@ WINDOW_S = 60.5
 MOST_PAUSE_S = 600.0
 _SHORTEST_SLEEP_S = 0.01  # an alarm that rang a rounding error too early does not ring without end
 
+_AHEAD = 4  # of so many calls that may be in flight, one more has a turn
+
 _Waiting: TypeAlias = "tuple[int, Turn, asyncio.Future[None]]"  # a number that grows, so that lanes can be compared
 
 
 class Turn:
     """Leave of the limiter for one call, from before it is sent until its outcome is known."""
 
-    __slots__ = ("_ended", "_flying", "_limiter", "begun", "lane", "tokens")
+    __slots__ = ("_ended", "_limiter", "_over", "begun", "flying", "lane", "tokens")
 
     def __init__(self, limiter: Limiter, lane: Lane, tokens: int) -> None:
         self.lane = lane
         self.tokens = tokens
         self.begun = 0.0
+        self.flying = False
         self._ended = False
-        self._flying = True
+        self._over = False
         self._limiter = limiter
 
+    async def depart(self) -> None:
+        """Wait until the call may be sent, now that it is prepared."""
+        await self._limiter.depart(self)
+
     def over(self) -> None:
-        """The call has ended: another may be in flight. May be said again."""
-        if self._flying:
-            self._flying = False
-            self._limiter.land()
+        """The call has ended, or is not made: another may be in flight. May be said again."""
+        if not self._over:
+            self._over = True
+            self._limiter.land(self)
 
     def used(self, tokens: int) -> None:
         """The call took so many tokens."""
@@ -89,7 +100,7 @@ class Lane:
         self.first: Turn | None = None
 
     def held(self, now: float) -> bool:
-        """Whether nobody of it may begin now."""
+        """Whether nobody of it may begin now, but the one who has begun to go alone."""
         return self.careful and (self.first is not None or self.paused_until > now)
 
 
@@ -99,7 +110,11 @@ class Limiter:
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self._limits = limits
         self._clock = clock
-        self._in_flight = 0
+        self._given = 0  # turns whose calls have not ended
+        self._flying = 0  # of those, the ones that were sent
+        self._prepared: deque[tuple[Turn, asyncio.Future[None]]] = deque()  # those that wait to be
+        in_a_minute = limits.requests_per_minute or limits.tokens_per_minute
+        self._most_given = limits.in_flight + (0 if in_a_minute else limits.in_flight // _AHEAD)
         self._requests: deque[float] = deque()  # when those of the last minute began
         self._turns: deque[Turn] = deque()  # those of the last minute, where tokens count
         self._tokens = 0  # of all these turns
@@ -147,10 +162,21 @@ class Limiter:
 
     # --- what a turn tells ------------------------------------------------------------------------------------------
 
-    def land(self) -> None:
+    async def depart(self, turn: Turn) -> None:
+        """Wait until `turn` may be in flight."""
+        if not self._prepared and self._may_fly(turn, self._clock.monotonic()):
+            self._fly(turn)
+            return
+        leave: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._prepared.append((turn, leave))
+        self._serve()
+        await leave
+
+    def land(self, turn: Turn) -> None:
         """One call less is in flight; whoever follows begins after what else is told about this one, such as a wish."""
-        self._in_flight -= 1
-        if any(lane.queue for lane in self._lanes()):
+        self._given -= 1
+        self._flying -= turn.flying
+        if self._prepared or any(lane.queue for lane in self._lanes()):
             asyncio.get_running_loop().call_soon(self._serve)
 
     def correct(self, turn: Turn, tokens: int) -> None:
@@ -191,6 +217,7 @@ class Limiter:
     def _serve(self) -> None:
         """Give turns to those who wait, in their order, as far as it goes; else let the alarm ring when it does."""
         now = self._clock.monotonic()
+        self._let_fly(now)
         while (lane := self._next_lane(now)) is not None:
             _, turn, leave = lane.queue[0]
             delay = self._delay_s(turn, now)
@@ -202,9 +229,32 @@ class Limiter:
             lane.queue.popleft()
             self._begin(turn, now)
             leave.set_result(None)
-        pauses = [lane.paused_until for lane in self._lanes() if lane.queue and lane.paused_until > now]
+        waiting = [lane for lane in self._lanes() if lane.queue] + [turn.lane for turn, _ in self._prepared]
+        pauses = [lane.paused_until for lane in waiting if lane.paused_until > now]
         if pauses:
             self._ring_in(min(pauses) - now, now)
+
+    def _let_fly(self, now: float) -> None:
+        """Send those that are prepared, in their order, as far as places are free; a pause holds only its own lane."""
+        waiting, self._prepared = self._prepared, deque()
+        for turn, leave in waiting:
+            if leave.done():  # it does not wait any more
+                continue
+            if self._may_fly(turn, now):
+                self._fly(turn)
+                leave.set_result(None)
+            else:
+                self._prepared.append((turn, leave))
+
+    def _may_fly(self, turn: Turn, now: float) -> bool:
+        free = self._flying < self._limits.in_flight
+        return free and (turn.lane.first is turn or not turn.lane.held(now))
+
+    def _fly(self, turn: Turn) -> None:
+        self._flying += 1
+        turn.flying = True
+        if turn.lane.careful:
+            turn.lane.first = turn
 
     def _next_lane(self, now: float) -> Lane | None:
         """Return the lane of whoever waits longest and is held by no pause, None where there is nobody."""
@@ -218,7 +268,7 @@ class Limiter:
 
     def _begin(self, turn: Turn, now: float) -> None:
         turn.begun = now
-        self._in_flight += 1
+        self._given += 1
         if turn.lane.careful:
             turn.lane.first = turn
         if self._limits.requests_per_minute:
@@ -229,7 +279,7 @@ class Limiter:
 
     def _delay_s(self, turn: Turn, now: float) -> float | None:
         """Return in how many seconds `turn` may begin, if nothing else happens; None: first a call must end."""
-        if self._in_flight >= self._limits.in_flight:
+        if self._given >= self._most_given:
             return None
         return max(self._requests_delay_s(now), self._tokens_delay_s(turn, now))
 

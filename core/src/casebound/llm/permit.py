@@ -1,7 +1,7 @@
 """Leave to make one model call.
 
 A stage asks for it before it freezes a request: where a run stops, or a budget is reached, no request is left behind
-that nobody sent. Then it tells how the call ended, so that limits and budgets know.
+that nobody sent. It departs when the request is frozen, and tells how the call ended, so that limits and budgets know.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from casebound.errors import ProviderError
 
 class Permit(Protocol):
     """Leave for one call. Telling it never raises; where nothing is told, nobody knows what the call has cost."""
+
+    async def depart(self) -> None:
+        """Wait, with everything prepared, until the call may be sent."""
+        ...
 
     def over(self) -> None:
         """The call has ended, whatever came of it: somebody else may now be in flight."""
@@ -36,6 +40,9 @@ AskPermit: TypeAlias = Callable[[ModelRequest, int], AbstractAsyncContextManager
 
 class Unlimited:
     """Leave that nobody counts."""
+
+    async def depart(self) -> None:
+        """Do not wait."""
 
     def over(self) -> None:
         """Do nothing."""

@@ -131,6 +131,7 @@ async def _ask(talk: Conversation, log: AttemptLog, course: Course) -> Attempt:
         if feedback is not None:
             talk.package.create_artifact(talk.revision.feedback(talk.stage, feedback.attempt), feedback)
         digest = await log.write_request(request)
+        await permit.depart()
         try:
             native = await _sent(provider, request, permit)
         except ProviderError as exc:

@@ -16,12 +16,14 @@ class Tally:
     """Counts of calls.
 
     Attributes:
-        sent: calls that began.
+        prepared: calls that have leave, and are sent as soon as they may.
+        sent: calls that were.
         in_flight: of those, the ones that have not ended.
         input_tokens, output_tokens: of all calls that have ended, as reported; none for one that was refused.
         unreported_calls: how many of them did not report both, so that no sum looks whole that is not.
     """
 
+    prepared: int = 0
     sent: int = 0
     in_flight: int = 0
     input_tokens: int = 0
@@ -30,15 +32,15 @@ class Tally:
 
     @contextmanager
     def counted(self, permit: Permit) -> Iterator[Permit]:
-        """Count one call, which begins now and has ended at the end of the block, or when it says so."""
+        """Count one call, if it departs; it has ended at the end of the block, or when it says so."""
         call = _Call(self, permit)
-        self.sent += 1
-        self.in_flight += 1
+        self.prepared += 1
         try:
             yield call
         finally:
+            self.prepared -= not call.departed
             call.land()
-            if not call.refused:
+            if call.departed and not call.refused:
                 self._add(_reported(call.usage.input_tokens), _reported(call.usage.output_tokens))
 
     def _add(self, input_tokens: int | None, output_tokens: int | None) -> None:
@@ -46,16 +48,29 @@ class Tally:
         self.output_tokens += output_tokens or 0
         self.unreported_calls += input_tokens is None or output_tokens is None
 
+    @property
+    def begun(self) -> int:
+        """How many calls have leave and have not ended: a run that is to end waits for them."""
+        return self.prepared + self.in_flight
+
 
 class _Call:
     """A permit that tells the tally what it tells the one behind it."""
 
     def __init__(self, tally: Tally, permit: Permit) -> None:
         self.usage = Usage()
+        self.departed = False
         self.refused = False
         self._tally = tally
         self._permit = permit
-        self._flies = True
+        self._flies = False
+
+    async def depart(self) -> None:
+        await self._permit.depart()
+        self.departed = self._flies = True
+        self._tally.prepared -= 1
+        self._tally.sent += 1
+        self._tally.in_flight += 1
 
     def land(self) -> None:
         if self._flies:
