@@ -7,7 +7,7 @@ import errno
 import gc
 import os
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,10 +25,10 @@ class Rounds:
         self.may_end.set()
         self.failure: OSError | None = None
 
-    def __call__(self, places: Collection[Place]) -> None:
-        self.flushed.append(list(places))
+    def __call__(self, by_device: Mapping[int, Collection[Place]]) -> None:
+        self.flushed.append([place for near in by_device.values() for place in near])
         self.begun.set()
-        self.may_end.wait()
+        assert self.may_end.wait(60)
         if self.failure is not None:
             raise self.failure
 
@@ -36,7 +36,8 @@ class Rounds:
 @pytest.fixture
 def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     rounds = Rounds()
-    monkeypatch.setattr(disk, "flush", rounds)
+    monkeypatch.setattr(disk, "_by_device", lambda places: {0: list(places)})
+    monkeypatch.setattr(disk, "_flush_devices", rounds)
     return rounds
 
 
@@ -52,7 +53,7 @@ def test_what_comes_while_a_flush_is_under_way_waits_for_the_next_one(rounds: Ro
     async def late() -> None:
         rounds.may_end.clear()
         first = asyncio.ensure_future(flush_together([(1, None)]))
-        await asyncio.to_thread(rounds.begun.wait)
+        assert await asyncio.to_thread(rounds.begun.wait, 60)
         others = [asyncio.ensure_future(flush_together([(number, "file")])) for number in (2, 3)]
         await asyncio.sleep(0)
         rounds.may_end.set()
@@ -112,7 +113,7 @@ def test_who_is_cancelled_stays_until_the_flush_has_ended(rounds: Rounds) -> Non
     async def cancelled() -> tuple[bool, bool]:
         rounds.may_end.clear()
         waiting = asyncio.ensure_future(flush_together([(1, None)]))
-        await asyncio.to_thread(rounds.begun.wait)
+        assert await asyncio.to_thread(rounds.begun.wait, 60)
         waiting.cancel()
         waiting.cancel()
         done = []

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -375,12 +375,12 @@ def test_what_was_being_flushed_when_somebody_interrupted_is_kept(
 ) -> None:
     package, begun, may_end = workspace.package("c-1"), threading.Event(), threading.Event()
     workspace.admit(package)
-    real = disk.flush
+    real = disk._flush_devices
 
-    def slow(places: Collection[Place]) -> None:
+    def slow(by_device: dict[int, list[Place]]) -> None:
         begun.set()
-        may_end.wait()
-        real(places)
+        assert may_end.wait(60)
+        real(by_device)
 
     async def work() -> None:
         with exclusive(package):
@@ -389,13 +389,13 @@ def test_what_was_being_flushed_when_somebody_interrupted_is_kept(
 
     async def interrupted() -> None:
         task = asyncio.ensure_future(work())
-        await asyncio.to_thread(begun.wait)
+        assert await asyncio.to_thread(begun.wait, 60)
         task.cancel()
         may_end.set()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    monkeypatch.setattr(disk, "flush", slow)
+    monkeypatch.setattr(disk, "_flush_devices", slow)
     asyncio.run(interrupted())
     assert (package.root / PATH).read_bytes() == b"paid for"
     assert temporary(package) == []

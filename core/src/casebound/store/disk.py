@@ -37,13 +37,7 @@ _AS_A_WHOLE = {
 
 def flush(places: Collection[Place]) -> None:
     """Return when all of `places` is on the disk. Raises `OSError`."""
-    by_device: dict[int, list[Place]] = {}
-    for folder, name in places:
-        by_device.setdefault(os.fstat(folder).st_dev, []).append((folder, name))
-    for near in by_device.values():
-        if not _flush_as_a_whole(near):
-            for folder, name in near:
-                _flush_one(folder, name)
+    _flush_devices(_by_device(places))
 
 
 async def flush_together(places: Collection[Place]) -> None:
@@ -51,18 +45,37 @@ async def flush_together(places: Collection[Place]) -> None:
     loop = asyncio.get_running_loop()
     if loop not in _ROUNDS:
         _ROUNDS[loop] = _Rounds()
-    await _ROUNDS[loop].flush(loop, places)
+    # Asked here: the thread would hand over the interpreter at each of these questions, and wait for it again.
+    await _ROUNDS[loop].flush(loop, _by_device(places))
+
+
+_ByDevice: TypeAlias = dict[int, list[Place]]
+
+
+def _by_device(places: Collection[Place]) -> _ByDevice:
+    devices = {folder: os.fstat(folder).st_dev for folder in {folder for folder, _ in places}}
+    found: _ByDevice = {}
+    for place in places:
+        found.setdefault(devices[place[0]], []).append(place)
+    return found
+
+
+def _flush_devices(by_device: _ByDevice) -> None:
+    for near in by_device.values():
+        if not _flush_as_a_whole(near):
+            for folder, name in near:
+                _flush_one(folder, name)
 
 
 class _Rounds:
     """The flushes of one event loop: what comes while a round is under way is flushed with the next one."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Collection[Place], asyncio.Future[None]]] = []
+        self._waiting: list[tuple[_ByDevice, asyncio.Future[None]]] = []
         self._under_way = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="casebound-disk")
 
-    async def flush(self, loop: asyncio.AbstractEventLoop, places: Collection[Place]) -> None:
+    async def flush(self, loop: asyncio.AbstractEventLoop, places: _ByDevice) -> None:
         done: asyncio.Future[None] = loop.create_future()
         self._waiting.append((places, done))
         if not self._under_way:
@@ -85,19 +98,24 @@ class _Rounds:
             self._begin(loop)
 
 
-def _flush_for_all(waiting: Sequence[Collection[Place]]) -> list[OSError | None]:
+def _flush_for_all(waiting: Sequence[_ByDevice]) -> list[OSError | None]:
     """Flush what several wait for, and return what failed for each: nobody hears of what failed for another."""
+    together: _ByDevice = {}
+    for places in waiting:
+        for device, near in places.items():
+            together.setdefault(device, []).extend(near)
     try:
-        flush([place for places in waiting for place in places])
+        _flush_devices(together)
     except OSError:
         return [_failure_of(places) for places in waiting]
     return [None] * len(waiting)
 
 
-def _failure_of(places: Collection[Place]) -> OSError | None:
+def _failure_of(places: _ByDevice) -> OSError | None:
     try:
-        for folder, name in places:
-            _flush_one(folder, name)
+        for near in places.values():
+            for folder, name in near:
+                _flush_one(folder, name)
     except OSError as exc:
         return exc
     return None
