@@ -441,6 +441,59 @@ def test_what_could_not_be_written_is_not_tried_again_at_the_end(
     assert not (package.root / PATH).exists()
 
 
+# --- names that are looked for once ---------------------------------------------------------------------------------
+
+FOLDERS = st.lists(st.sampled_from(["a", "b"]), max_size=3).map("/".join)
+FILES = st.tuples(FOLDERS, st.sampled_from(["f", "g"])).map(lambda parts: "/".join(filter(None, parts)))
+
+
+@given(before=st.lists(FILES), asked=st.lists(FILES), during=st.lists(FILES), empty=FOLDERS)
+def test_who_holds_a_package_finds_in_it_what_everybody_finds(before, asked, during, empty) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder))
+        workspace.prepare()
+        package, other = workspace.package("c-1"), workspace.package("c-1")
+        (package.root / empty / "empty").mkdir(parents=True)
+        for path in before:
+            other.create(path, path.encode())
+        with exclusive(package):
+            assert [package.exists(path) for path in asked] == [path in before for path in asked]
+            for path in during:
+                package.create(path, path.encode())
+            found = package.paths()
+            package.flush_now()
+            assert found == package.paths() == other.paths() == sorted({*before, *during})
+            for path in (*before, *asked, *during, "a/b/a/b/f"):
+                assert package.exists(path) == other.exists(path)
+                assert package.read(path) == other.read(path)
+                assert package.names(path.rpartition("/")[0]) == other.names(path.rpartition("/")[0])
+
+
+def test_who_holds_a_package_looks_for_a_name_once_and_again_where_it_is_told_to(package: Package) -> None:
+    package.create("a/f", b"")
+    with exclusive(package):
+        assert not package.exists("a/g")
+        (package.root / "a" / "g").write_bytes(b"of a phase")
+        assert not package.exists("a/g")
+        package.look_again()
+        assert package.exists("a/g")
+    (package.root / "a" / "g").unlink()
+    assert not package.exists("a/g")
+
+
+def test_names_that_could_not_be_written_are_not_there(package: Package) -> None:
+    package.create("a/f", b"")
+    with exclusive(package):
+        assert not package.exists("a/g")
+        (package.root / "a" / "g").write_bytes(b"of somebody else")
+        package.create("a/g", b"ours")
+        package.create("a/h", b"ours")
+        with pytest.raises(IntegrityError, match="STORE_CONFLICT"):
+            package.flush_now()
+        assert package.names("a") == ["f", "g"]
+        assert package.read("a/g") == b"of somebody else"
+
+
 # --- loading --------------------------------------------------------------------------------------------------------
 
 ADMISSION = Admission(

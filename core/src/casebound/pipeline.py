@@ -152,6 +152,7 @@ class Pipeline:
                 self.engine.on_step(package, name)
                 run: Callable[[Path], object] = host.load_named("phases", name, phase.run)
                 await asyncio.to_thread(partial(guarded(run, object, f"phase {name}"), package.root))
+                package.look_again()  # it may have written files
                 mark = PhaseMark(phase=name, offered_by=offered(host, "phases", name))
                 package.create_artifact(done, mark)
                 await package.flush()  # the next one may take long, and this one is never run again

@@ -34,6 +34,7 @@ def exclusive(package: Package, *, wait: bool = False) -> Iterator[None]:
             fcntl.flock(folder, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as exc:
             raise UnavailableError("CASE_BUSY", path=str(package.root), found="another process that holds it") from exc
+        opened.enter_context(package.alone())
         yield
 
 

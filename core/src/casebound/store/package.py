@@ -19,6 +19,7 @@ from casebound.errors import CaseboundError, ContractError, IntegrityError, Sett
 from casebound.pointer import first_difference, json_pointer
 from casebound.store.disk import Place, flush, flush_together
 from casebound.store.folders import Folders, open_below
+from casebound.store.names import Names
 from casebound.store.write import Growing, other_content, read_at, unreadable, unwritable
 from casebound.strict_json import JsonError, parse_json
 
@@ -44,6 +45,7 @@ class Package:
         self._growing = Growing(self._folders, TMP)
         self._created: dict[str, tuple[int, str]] = {}
         self._ahead: dict[str, bytes] = {}  # by path: what was created, and is not on the disk yet
+        self._names: Names | None = None  # while nobody else adds any
 
     def open(self, path: str = "", *, create: bool = False) -> AbstractContextManager[int]:
         """Open the folder at `path`, by default the package's own, for its descriptor. Raises as `Folders.open`."""
@@ -61,6 +63,20 @@ class Package:
             return
         with self._folders.keep(), closing(self._growing), self.flushing():
             yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Look for each name once in the block: the caller holds the package, and says `look_again` of others."""
+        self._names = Names(self.open)
+        try:
+            yield
+        finally:
+            self._names = None
+
+    def look_again(self) -> None:
+        """Forget which names were found: somebody else may have added some."""
+        if self._names is not None:
+            self._names = Names(self.open)
 
     @contextmanager
     def flushing(self) -> Iterator[None]:
@@ -108,11 +124,15 @@ class Package:
         try:
             yield
         except OSError as exc:
-            self._ahead.clear()
+            self._drop()
             raise unwritable(self.root, exc) from exc
         except CaseboundError:
-            self._ahead.clear()
+            self._drop()
             raise
+
+    def _drop(self) -> None:
+        self._ahead.clear()
+        self.look_again()
 
     def _below(self, path: str) -> str:
         """Return a path of the package as one below the workspace."""
@@ -128,6 +148,8 @@ class Package:
             return self._ahead[path]
         folder_path, _, name = path.rpartition("/")
         try:
+            if self._names is not None and path not in self._names:
+                return None
             with self.open(folder_path) as folder:
                 return read_at(folder, name, f"{self.root}/{path}")
         except FileNotFoundError:
@@ -147,6 +169,8 @@ class Package:
         if path in self._ahead:
             return True
         try:
+            if self._names is not None:
+                return path in self._names
             os.lstat(f"{self.root}/{path}")
         except (FileNotFoundError, NotADirectoryError):
             return False
@@ -163,6 +187,8 @@ class Package:
         way = f"{path}/" if path else ""
         ahead = {one.removeprefix(way).partition("/")[0] for one in self._ahead if one.startswith(way)}
         try:
+            if self._names is not None:
+                return sorted(self._names.within(path))
             with self.open(path) as folder:
                 return sorted({*os.listdir(folder), *ahead})
         except FileNotFoundError:
@@ -172,7 +198,15 @@ class Package:
 
     def paths(self) -> list[str]:
         """Return the path of every file in the package, sorted; links are listed, not followed. Raises as `files`."""
-        return sorted({*(path for path, _ in self._walk() if not path.endswith("/")), *self._ahead})
+        if self._names is None:
+            return sorted({*self._paths_below(""), *self._ahead})
+        try:
+            return sorted(self._names.files(self._paths_below))
+        except OSError as exc:
+            raise unreadable(self.root, exc) from exc
+
+    def _paths_below(self, folder: str) -> Iterator[str]:
+        return (path for path, _ in self._walk(folder) if not path.endswith("/"))
 
     def files(self) -> Iterator[tuple[str, bytes | None]]:
         """Yield path and bytes of every file on the disk, each read once; None for what is no file (links, pipes).
@@ -194,11 +228,11 @@ class Package:
             except OSError as exc:
                 raise unreadable(self.root / path, exc) from exc
 
-    def _walk(self) -> Iterator[tuple[str, int]]:
+    def _walk(self, below: str = "") -> Iterator[tuple[str, int]]:
         """Yield the path of every file and empty folder with the descriptor of the folder that it is in."""
         try:
-            with self.open() as folder:
-                yield from _walk(folder, "", self.root)
+            with self.open(below) as folder:
+                yield from _walk(folder, f"{below}/" if below else "", self.root)
         except OSError as exc:
             raise unreadable(self.root, exc) from exc
 
@@ -216,11 +250,19 @@ class Package:
             raise ContractError(
                 "CONTRACT_BROKEN", found="a write to a package that is open for reading only", path=path
             )
-        with self.keep_open():
-            if self._ahead.setdefault(path, data) != data:
-                raise other_content(self.root / path)
+        if self._folders.is_kept:
+            self._take(path, data)
+        else:
+            with self.keep_open():
+                self._take(path, data)
         self._created[path] = len(data), digest_of(data)
         return self._created[path][1]
+
+    def _take(self, path: str, data: bytes) -> None:
+        if self._ahead.setdefault(path, data) != data:
+            raise other_content(self.root / path)
+        if self._names is not None:
+            self._names.add(path)
 
     def create_artifact(self, path: str, artifact: Artifact) -> str:
         """Create `artifact` at `path` and return its digest."""
