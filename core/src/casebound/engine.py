@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from casebound.binding import AnswererModel, Bound, build_provider
+from casebound.blocking import Blocking
 from casebound.budget import Purse, Reservation
 from casebound.clock import Clock, format_time
 from casebound.contracts.interpretation import Event, StagePolicy
@@ -28,6 +29,9 @@ from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.package import Package
 from casebound.store.preview import Preview
 
+# At most so many connections to the database are open. More of them take no more look-ups through the one interpreter,
+# and each costs memory.
+MOST_LOOK_UPS = 8
 # The key is refused, or the account is used up: the same server refuses whoever asks next.
 _REFUSES_ALL = ("LLM_AUTH", "LLM_QUOTA")
 
@@ -47,6 +51,7 @@ class Engine:
         allow: called with each request before it is frozen; raises where it may not be asked at all.
         gate: of the run; every request goes through it.
         tally: counts every request that is sent.
+        look_ups: threads for what the database is asked.
         on_refusal: called on the loop where a server refuses everybody (`LLM_AUTH`, `LLM_QUOTA`) and nobody else may
             answer in its place, before another call can begin.
     """
@@ -60,6 +65,7 @@ class Engine:
     gate: Gate = field(default_factory=Gate)
     tally: Tally = field(default_factory=Tally)
     on_refusal: Callable[[ProviderError], None] = unheard
+    look_ups: Blocking = field(default_factory=lambda: Blocking(MOST_LOOK_UPS, "casebound-look-up"))
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
     _policies: tuple[StagePolicy, ...] | None = None
@@ -208,6 +214,7 @@ class Engine:
 
     async def aclose(self) -> None:
         """Let go of the database and of every provider's connections."""
+        self.look_ups.close()
         if self._source is not None:
             self._source.close()
             self._source = None

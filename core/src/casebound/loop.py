@@ -14,9 +14,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# For what blocks: look-ups, so that as many connections to the database are open at most, and phases. More of them take
-# no more look-ups through the one interpreter, and each costs memory.
-MOST_THREADS = 8
+MOST_THREADS = 8  # for what plugins do that blocks, such as phases; each costs memory
 
 
 class Loop:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import TypeVar
 
+from casebound.blocking import Blocking
 from casebound.clock import Clock, parse_time
 from casebound.errors import CaseboundError, IntegrityError
 from casebound.gate import INTERRUPTED, Gate
@@ -46,7 +46,7 @@ class Leases:
         self._lent = lent
         self._ended: list[tuple[CaseRow, str | None]] = []
         self._writing = asyncio.Lock()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="casebound-index")
+        self._thread = Blocking(1, "casebound-index")
 
     @asynccontextmanager
     async def kept(self, clock: Clock, gate: Gate) -> AsyncIterator[None]:
@@ -63,7 +63,7 @@ class Leases:
             try:
                 await asyncio.shield(asyncio.ensure_future(self._give_back(gate.reason or INTERRUPTED)))
             finally:
-                self._thread.shutdown(wait=False)
+                self._thread.close()
 
     async def claim(self, most: int, selection: Selection) -> list[str]:
         """Lease cases that may go on now, at most so many. Raises as the index does."""
@@ -102,7 +102,7 @@ class Leases:
                 await self._ask(lambda: self._index.release_all(self.owner, rows))
 
     async def _ask(self, question: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, question)
+        return await self._thread.run(question)
 
     async def _renew(self, clock: Clock) -> None:
         while not self._lent:
