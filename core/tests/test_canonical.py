@@ -4,7 +4,7 @@ import json
 
 import pytest
 import rfc8785
-from casebound.canonical import MAX_SAFE_INTEGER, RunningDigest, canonical_bytes, digest_of, file_name_of
+from casebound.canonical import MAX_SAFE_INTEGER, RunningDigest, canonical_bytes, digest_of, file_name_of, sent_bytes
 from casebound.errors import ContractError
 from casebound.pointer import json_pointer, resolve_pointer
 from casebound.strict_json import JsonError, parse_json
@@ -89,6 +89,36 @@ def test_strict_json_refuses_what_readers_may_read_differently(data, pointer):
 @given(VALUES)
 def test_strict_json_reads_what_json_writes(value):
     assert parse_json(json.dumps(value).encode()) == value
+
+
+@given(
+    st.recursive(
+        SCALARS | st.floats(allow_nan=False, allow_infinity=False),
+        lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    )
+)
+def test_what_is_sent_parses_to_what_it_was_with_its_keys_in_order(value):
+    value = {"a": value}
+    data = sent_bytes(value)
+    assert json.dumps(json.loads(data)) == json.dumps(value)
+    assert len(data) <= len(json.dumps(value, ensure_ascii=False).encode())
+
+
+@pytest.mark.parametrize("value", [{"a": 2**80}, {"a": [None, -(2**64)]}])
+def test_what_is_sent_may_hold_any_integer(value):
+    assert json.loads(sent_bytes(value)) == value
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("around", [lambda n: n, lambda n: [n], lambda n: [1, n], lambda n: {"a": n}])
+def test_no_number_is_sent_that_json_does_not_have(number, around):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        sent_bytes({"a": around(number)})
+
+
+def test_no_lone_surrogate_is_sent():
+    with pytest.raises(UnicodeEncodeError):
+        sent_bytes({"a": "\ud800"})
 
 
 def test_a_digest_names_its_algorithm_and_is_over_bytes():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -108,6 +108,24 @@ def _refusal(value: object, pointer: str = "") -> ContractError | None:
 def digest_of(data: bytes) -> str:
     """Return the digest of `data`, `sha256:` and 64 hexadecimal digits."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def sent_bytes(value: Mapping[str, object]) -> bytes:
+    """Return an object as compact JSON for a server: keys in their order, with the floats that settings may hold.
+
+    Raises:
+        ValueError: a number that JSON does not have (NaN, infinity); as UnicodeEncodeError, a lone surrogate.
+    """
+    try:
+        data = orjson.dumps(value)
+    except orjson.JSONEncodeError:  # what the standard one can do, or says better: large integers, surrogates
+        return _in_order(value).encode()
+    # orjson writes null for what is no number; the standard one refuses it.
+    return _in_order(value).encode() if any(null in data for null in _NULLS) else data
+
+
+_in_order = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_NULLS = (b":null", b"[null", b",null")
 
 
 def readable_bytes(value: object) -> bytes:

@@ -30,6 +30,9 @@ from casebound.workspace.resuming import Resumption
 from casebound.workspace.selection import Selection
 
 MOST_JOBS = 4096
+_COLLECTED_AFTER = (
+    10_000  # objects, by the collector: at Python's 700 a run would look at its cases for every few of them
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +149,14 @@ class Run:
                 _check_lease(index, self.options.package_id, owner)
             dispatch = self._dispatch(index, owner)
             engine.gate, engine.tally, engine.on_refusal = self.gate, self.tally, dispatch.refused
+            threshold = gc.get_threshold()
+            gc.set_threshold(_COLLECTED_AFTER, *threshold[1:])
             gc.freeze()  # what is loaded by now stays loaded: the collector need not look at it again for every case
             try:
                 project.work(self._supervised(dispatch, began))
             finally:
                 gc.unfreeze()
+                gc.set_threshold(*threshold)
                 engine.gate, engine.tally, engine.on_refusal = Gate(), Tally(), unheard
             if isinstance(dispatch.failure, OSError):
                 raise dispatch.failure

@@ -15,7 +15,7 @@ from casebound.contracts.interpretation import Interpretation, InterpretationCon
 from casebound.text import visible
 
 _BLANKS = re.compile(r"[ \t\r\n]+")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~-])")
+_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()#+!|<>~-"})
 
 
 def derive_summary(case: Case, context: InterpretationContext, interpretation: Interpretation) -> bytes:
@@ -41,7 +41,7 @@ def derive_summary(case: Case, context: InterpretationContext, interpretation: I
 
 
 def _text(text: str) -> str:
-    return visible(_MARKDOWN.sub(r"\\\1", _BLANKS.sub(" ", text).strip(" ")))
+    return visible(_BLANKS.sub(" ", text).strip(" ").translate(_MARKDOWN))
 
 
 def _code(text: str) -> str:

@@ -10,7 +10,6 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 import zlib
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 
+from casebound.canonical import sent_bytes
 from casebound.clock import Clock, SystemClock
 from casebound.contracts.model_call import NativeReply
 from casebound.errors import ProviderError, SettingsError
@@ -29,7 +29,6 @@ from casebound.llm.provider import unsendable
 
 _KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"})
 _USUAL_PORT = {"http": 80, "https": 443}
-_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +88,7 @@ class HttpSender:
                 holds a text that has no bytes.
         """
         try:
-            sent = _to_json(body).encode()
+            sent = sent_bytes(body)
             del body  # its parts are many times as large as its bytes, and would be kept until the reply is there
             async with asyncio.timeout(timeout_s):
                 return await self._exchange(path, sent)
