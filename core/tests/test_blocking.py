@@ -71,8 +71,10 @@ def test_a_work_that_is_over_in_time_makes_the_loop_wait_again(moments, monkeypa
             await take_longer(threads)
         moments.clear()
         monkeypatch.setattr(blocking, "MOMENT_S", 60)
-        for _ in range(3):
-            await threads.run(lambda: None)
+        await threads.run(lambda: None)
+        monkeypatch.setattr(blocking, "MOMENT_S", 0)
+        for _ in range(2):
+            await take_longer(threads)
         assert len(moments) == 3
 
     asyncio.run(work())

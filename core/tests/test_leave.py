@@ -10,7 +10,7 @@ from casebound.gate import INTERRUPTED
 from casebound.progress import derive_progress
 from casebound.testing.inventory import settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
-from casebound.testing.runs import execute, until
+from casebound.testing.runs import HeldModel, execute, until
 from casebound.testing.scripted import RaisingProvider
 
 HOLD = 'unknown_calls = "hold"\n'
@@ -43,6 +43,21 @@ def test_a_run_that_ends_waits_for_no_minute_and_nothing_is_left_of_calls_that_w
     assert (summary.stopped, summary.exit_status) == (INTERRUPTED, 130)
     assert 0 < len(model.calls) == requests_on_disk(inventory) <= 2
     assert {derive_progress(inventory.package(f"INC-{n}")).state for n in range(6)} <= {"researched", "looked_up"}
+
+
+def test_a_call_that_is_prepared_waits_for_its_place_and_is_still_made_when_the_run_is_to_end(inventory):
+    inventory.configure(settings_text(more="[limits]\nin_flight = 4\n"))
+    model = HeldModel()
+
+    async def interrupt(run):
+        await until(lambda: model.in_flight == 4 and requests_on_disk(inventory) == 5)
+        assert (run.tally.in_flight, run.tally.begun) == (4, 5)
+        run.gate.close(INTERRUPTED)
+        model.go.set()
+
+    summary = execute(inventory, model, interrupt, jobs=6)
+    assert (model.most, summary.dispatches, summary.stopped) == (4, 5, INTERRUPTED)
+    assert requests_on_disk(inventory) == len(model.calls) == 5
 
 
 class Timed(InventoryModel):
