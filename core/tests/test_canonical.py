@@ -1,6 +1,7 @@
 """Canonical JSON equals RFC 8785; strict JSON refuses whatever two readers may read differently."""
 
 import json
+from datetime import UTC, date, datetime, time
 
 import pytest
 import rfc8785
@@ -114,6 +115,12 @@ def test_what_is_sent_may_hold_any_integer(value):
 def test_no_number_is_sent_that_json_does_not_have(number, around):
     with pytest.raises(ValueError, match="not JSON compliant"):
         sent_bytes({"a": around(number)})
+
+
+@pytest.mark.parametrize("value", [datetime(2026, 12, 1, tzinfo=UTC), date(2026, 12, 1), time(8)])
+def test_nothing_is_sent_as_text_that_is_none(value):
+    with pytest.raises(TypeError):
+        sent_bytes({"a": [value]})
 
 
 def test_no_lone_surrogate_is_sent():

@@ -481,6 +481,30 @@ def test_who_holds_a_package_looks_for_a_name_once_and_again_where_it_is_told_to
     assert not package.exists("a/g")
 
 
+def test_what_is_ahead_is_found_whenever_it_was_created(package: Package) -> None:
+    package.create("a/e", b"")
+    with package.keep_open():
+        package.create("a/f", b"")
+        with package.alone():
+            package.create("a/g", b"")
+            package.look_again()
+            assert package.paths() == ["a/e", "a/f", "a/g"]
+            assert package.names("a") == ["e", "f", "g"]
+
+
+def test_nothing_is_created_in_a_folder_that_cannot_be_listed(package: Package, monkeypatch) -> None:
+    def broken(folder: int) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    package.create("a/f", b"")
+    with exclusive(package):
+        monkeypatch.setattr(os, "scandir", broken)
+        with pytest.raises(UnavailableError, match="WORKSPACE_WRITE"):
+            package.create("a/g", b"")
+        monkeypatch.undo()
+    assert package.names("a") == ["f"]
+
+
 def test_names_that_could_not_be_written_are_not_there(package: Package) -> None:
     package.create("a/f", b"")
     with exclusive(package):

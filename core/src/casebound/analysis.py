@@ -92,9 +92,7 @@ class Analysis:
         resolution = package.load_if(revision.resolution_input, ResolutionInput)
         if resolution is None and input_ is None:
             try:
-                resolution = await self._engine.look_ups.run(
-                    lambda: fresh_resolution(self._engine, self._case, self._facts)
-                )
+                resolution = await self._engine.look_up(lambda: fresh_resolution(self._engine, self._case, self._facts))
             except ResearchError as exc:
                 self._engine.block(package, "research", exc)
                 return None
@@ -152,7 +150,7 @@ class Analysis:
         self._engine.on_step(package, "look-up")
         try:
             kept = kept_captures(package, revision.captures, Capture)
-            captures = await self._engine.look_ups.run(lambda: self._query(facts, kept))
+            captures = await self._engine.look_up(lambda: self._query(facts, kept))
         except ResearchError as exc:
             self._engine.block(package, "look-up", exc)
             return None

@@ -54,6 +54,8 @@ def _encode(value: object) -> bytes:
         return _standard(value).encode()
 
 
+_in_order = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_NULLS = (b":null", b"[null", b",null")
 _standard = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
@@ -117,15 +119,11 @@ def sent_bytes(value: Mapping[str, object]) -> bytes:
         ValueError: a number that JSON does not have (NaN, infinity); as UnicodeEncodeError, a lone surrogate.
     """
     try:
-        data = orjson.dumps(value)
+        data = orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS)
     except orjson.JSONEncodeError:  # what the standard one can do, or says better: large integers, surrogates
         return _in_order(value).encode()
     # orjson writes null for what is no number; the standard one refuses it.
     return _in_order(value).encode() if any(null in data for null in _NULLS) else data
-
-
-_in_order = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_NULLS = (b":null", b"[null", b",null")
 
 
 def readable_bytes(value: object) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TypeVar
 
 from casebound.binding import AnswererModel, Bound, build_provider
 from casebound.blocking import Blocking
@@ -32,6 +33,8 @@ from casebound.store.preview import Preview
 # At most so many connections to the database are open. More of them take no more look-ups through the one interpreter,
 # and each costs memory.
 MOST_LOOK_UPS = 8
+T = TypeVar("T")
+
 # The key is refused, or the account is used up: the same server refuses whoever asks next.
 _REFUSES_ALL = ("LLM_AUTH", "LLM_QUOTA")
 
@@ -51,9 +54,8 @@ class Engine:
         allow: called with each request before it is frozen; raises where it may not be asked at all.
         gate: of the run; every request goes through it.
         tally: counts every request that is sent.
-        look_ups: threads for what the database is asked.
         on_refusal: called on the loop where a server refuses everybody (`LLM_AUTH`, `LLM_QUOTA`) and nobody else may
-            answer in its place, before another call can begin.
+            answer in its place, before another call gets its turn.
     """
 
     bound: Bound
@@ -65,7 +67,7 @@ class Engine:
     gate: Gate = field(default_factory=Gate)
     tally: Tally = field(default_factory=Tally)
     on_refusal: Callable[[ProviderError], None] = unheard
-    look_ups: Blocking = field(default_factory=lambda: Blocking(MOST_LOOK_UPS, "casebound-look-up"))
+    _look_ups: Blocking = field(default_factory=lambda: Blocking(MOST_LOOK_UPS, "casebound-look-up"))
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
     _policies: tuple[StagePolicy, ...] | None = None
@@ -84,6 +86,11 @@ class Engine:
             if self._source is None:
                 self._source = open_database(self.bound.settings)
             return self._source
+
+    async def look_up(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns, which asks the database, in a thread. Raises what it raises."""
+        source = self._source
+        return await self._look_ups.run(work, computes=source is not None and source.is_file)
 
     def policies(self) -> tuple[StagePolicy, ...]:
         """Return what a fresh interpretation freezes about its stages, made once for all cases."""
@@ -214,7 +221,7 @@ class Engine:
 
     async def aclose(self) -> None:
         """Let go of the database and of every provider's connections."""
-        self.look_ups.close()
+        self._look_ups.close()
         if self._source is not None:
             self._source.close()
             self._source = None

@@ -55,7 +55,7 @@ class Gate:
             raise Stopped(self.reason)
 
     def enter(self) -> None:
-        """Go through: one call will be made, now. Raises as `check`."""
+        """Go through: one call will be made, as soon as it is prepared. Raises as `check`."""
         self.check()
         self.passed += 1
 

@@ -117,7 +117,7 @@ class Pipeline:
         if not rules:
             return derive_facts(case, None, (), {}, None), ()
         kept = kept_captures(package, layout.ENTITY_CAPTURES, EntityCapture)
-        return await self.engine.look_ups.run(lambda: self._fetch(case, rules, kept))
+        return await self.engine.look_up(lambda: self._fetch(case, rules, kept))
 
     def _fetch(
         self, case: Case, rules: Sequence[EnrichmentRule], kept: Sequence[EntityCapture]

@@ -30,9 +30,8 @@ from casebound.workspace.resuming import Resumption
 from casebound.workspace.selection import Selection
 
 MOST_JOBS = 4096
-_COLLECTED_AFTER = (
-    10_000  # objects, by the collector: at Python's 700 a run would look at its cases for every few of them
-)
+# Objects, after which the collector looks: at Python's 700 it would look at every case for each few of them.
+_COLLECTED_AFTER = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +149,8 @@ class Run:
             dispatch = self._dispatch(index, owner)
             engine.gate, engine.tally, engine.on_refusal = self.gate, self.tally, dispatch.refused
             threshold = gc.get_threshold()
-            gc.set_threshold(_COLLECTED_AFTER, *threshold[1:])
+            if 0 < threshold[0] < _COLLECTED_AFTER:  # 0: whoever calls us has switched it off
+                gc.set_threshold(_COLLECTED_AFTER, *threshold[1:])
             gc.freeze()  # what is loaded by now stays loaded: the collector need not look at it again for every case
             try:
                 project.work(self._supervised(dispatch, began))

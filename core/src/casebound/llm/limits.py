@@ -9,9 +9,9 @@ Rules:
   keeps its worst case. One that may take more than a whole minute's tokens is not refused, for that is an estimate: it
   waits until it is alone in its minute.
 - A call is prepared before it is sent: its request reaches the disk. So that no place stays empty meanwhile, a few more
-  calls have a turn than may be in flight, and depart in their order as places become free. They are few, because a
-  process that is killed leaves requests behind that nobody sent; and there are none where a minute is limited, because
-  its window begins with the turn.
+  calls have a turn than may be in flight, and depart as places become free, who is prepared first first. They are few,
+  because a process that is killed leaves requests behind that nobody sent, and because they are sent whatever a server
+  or a person says meanwhile; and there are none where a minute is limited, because its window begins with the turn.
 - Where a server asks for a pause, everybody who would ask that model of it waits, and only they: a fallback to another
   model goes on, and who is impatient, because somebody else would be asked at once, asks. After the pause one call goes
   first, alone, and the others when it ended without another wish: a server that is overloaded hears one call a pause.
@@ -100,7 +100,7 @@ class Lane:
         self.first: Turn | None = None
 
     def held(self, now: float) -> bool:
-        """Whether nobody of it may begin now, but the one who has begun to go alone."""
+        """Whether nobody of it may begin now."""
         return self.careful and (self.first is not None or self.paused_until > now)
 
 
@@ -164,12 +164,12 @@ class Limiter:
 
     async def depart(self, turn: Turn) -> None:
         """Wait until `turn` may be in flight."""
-        if not self._prepared and self._may_fly(turn, self._clock.monotonic()):
+        if not self._prepared and self._flying < self._limits.in_flight:
             self._fly(turn)
             return
         leave: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._prepared.append((turn, leave))
-        self._serve()
+        self._let_fly()
         await leave
 
     def land(self, turn: Turn) -> None:
@@ -217,7 +217,7 @@ class Limiter:
     def _serve(self) -> None:
         """Give turns to those who wait, in their order, as far as it goes; else let the alarm ring when it does."""
         now = self._clock.monotonic()
-        self._let_fly(now)
+        self._let_fly()
         while (lane := self._next_lane(now)) is not None:
             _, turn, leave = lane.queue[0]
             delay = self._delay_s(turn, now)
@@ -229,32 +229,21 @@ class Limiter:
             lane.queue.popleft()
             self._begin(turn, now)
             leave.set_result(None)
-        waiting = [lane for lane in self._lanes() if lane.queue] + [turn.lane for turn, _ in self._prepared]
-        pauses = [lane.paused_until for lane in waiting if lane.paused_until > now]
+        pauses = [lane.paused_until for lane in self._lanes() if lane.queue and lane.paused_until > now]
         if pauses:
             self._ring_in(min(pauses) - now, now)
 
-    def _let_fly(self, now: float) -> None:
-        """Send those that are prepared, in their order, as far as places are free; a pause holds only its own lane."""
-        waiting, self._prepared = self._prepared, deque()
-        for turn, leave in waiting:
-            if leave.done():  # it does not wait any more
-                continue
-            if self._may_fly(turn, now):
+    def _let_fly(self) -> None:
+        """Send those that are prepared, in their order, as far as places are free."""
+        while self._prepared and self._flying < self._limits.in_flight:
+            turn, leave = self._prepared.popleft()
+            if not leave.done():  # else it does not wait any more
                 self._fly(turn)
                 leave.set_result(None)
-            else:
-                self._prepared.append((turn, leave))
-
-    def _may_fly(self, turn: Turn, now: float) -> bool:
-        free = self._flying < self._limits.in_flight
-        return free and (turn.lane.first is turn or not turn.lane.held(now))
 
     def _fly(self, turn: Turn) -> None:
         self._flying += 1
         turn.flying = True
-        if turn.lane.careful:
-            turn.lane.first = turn
 
     def _next_lane(self, now: float) -> Lane | None:
         """Return the lane of whoever waits longest and is held by no pause, None where there is nobody."""

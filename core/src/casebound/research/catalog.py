@@ -22,6 +22,11 @@ class CatalogSource(Protocol):
     `SettingsError` where the settings do not fit it: `SETTINGS_DATABASE` and `SETTINGS_TABLE` where there is none.
     """
 
+    @property
+    def is_file(self) -> bool:
+        """Whether this process reads a file itself, and asks no server."""
+        ...
+
     def binding(self) -> Binding:
         """Return which state of which database answers now."""
         ...

@@ -65,6 +65,11 @@ class SqlSource:
         database = Database(url, tables, statement_timeout_s, clock or SystemClock())
         return cls(database, snapshot_id, tables, limits)
 
+    @property
+    def is_file(self) -> bool:
+        """Whether the database is an SQLite file."""
+        return self._database.path is not None
+
     def binding(self) -> Binding:
         """Return which state of which database answers now."""
         path, known = self._database.path, self._digest

@@ -67,7 +67,7 @@ class Package:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Look for each name once in the block: the caller holds the package, and says `look_again` of others."""
-        self._names = Names(self.open)
+        self._names = self._found()
         try:
             yield
         finally:
@@ -76,7 +76,13 @@ class Package:
     def look_again(self) -> None:
         """Forget which names were found: somebody else may have added some."""
         if self._names is not None:
-            self._names = Names(self.open)
+            self._names = self._found()
+
+    def _found(self) -> Names:
+        names = Names(self.open)
+        for path in self._ahead:
+            names.add(path)
+        return names
 
     @contextmanager
     def flushing(self) -> Iterator[None]:
@@ -165,7 +171,12 @@ class Package:
         return data
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file stands at `path`. Raises `SettingsError` (`PACKAGE_UNREADABLE`) where nobody can tell."""
+        """Tell whether a file stands at `path`.
+
+        Raises:
+            SettingsError: nobody can tell (`PACKAGE_UNREADABLE`); in a package that is held, a link or a file stands in
+                the way (`WORKSPACE_LINK`).
+        """
         if path in self._ahead:
             return True
         try:
@@ -259,10 +270,14 @@ class Package:
         return self._created[path][1]
 
     def _take(self, path: str, data: bytes) -> None:
-        if self._ahead.setdefault(path, data) != data:
+        if self._ahead.get(path, data) != data:
             raise other_content(self.root / path)
         if self._names is not None:
-            self._names.add(path)
+            try:
+                self._names.add(path)
+            except OSError as exc:
+                raise unwritable(self.root, exc) from exc
+        self._ahead[path] = data
 
     def create_artifact(self, path: str, artifact: Artifact) -> str:
         """Create `artifact` at `path` and return its digest."""

@@ -35,9 +35,11 @@ class Database(ABC):
 
     Attributes:
         insert: begins an `INSERT` of this database.
+        is_file: this process writes a file itself, and asks no server.
     """
 
     insert: Insert
+    is_file = False
 
     def __init__(self, engine: Engine, place: str, belongs_to: str | None) -> None:
         self.place = place

@@ -99,7 +99,7 @@ class Dispatch:
             self._end_all(exc, exc.code)
 
     def refused(self, error: ProviderError) -> None:
-        """End the run: the server refuses everybody. On the event loop, before anybody else can be asked."""
+        """End the run: the server refuses everybody. On the event loop, before anybody else gets a turn."""
         self._end_all(error, error.code)
 
     # --- jobs -------------------------------------------------------------------------------------------------------

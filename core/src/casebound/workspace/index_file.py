@@ -40,6 +40,7 @@ class IndexFile(Database):
     """
 
     insert = staticmethod(sqlite.insert)
+    is_file = True
 
     def __init__(self, path: Path, belongs_to: str | None) -> None:
         super().__init__(_engine(path), str(path), belongs_to)

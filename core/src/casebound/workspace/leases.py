@@ -102,7 +102,7 @@ class Leases:
                 await self._ask(lambda: self._index.release_all(self.owner, rows))
 
     async def _ask(self, question: Callable[[], T]) -> T:
-        return await self._thread.run(question)
+        return await self._thread.run(question, computes=self._index.database.is_file)
 
     async def _renew(self, clock: Clock) -> None:
         while not self._lent:
