@@ -393,3 +393,16 @@ def test_the_database_library_is_loaded_only_when_a_source_is_opened():
     code = f"import sys; from casebound.research import {modules}; print('sqlalchemy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_file"),
+    [
+        ("sqlite:///world.db", True),
+        ("mysql://reader@127.0.0.1/world", False),
+        ("postgresql://reader@127.0.0.1/world", False),
+    ],
+)
+def test_a_source_tells_whether_this_process_reads_a_file(url, is_file):
+    with closing(SqlSource.open(url, snapshot_id="s-1", tables=["hosts"])) as source:
+        assert source.is_file is is_file
