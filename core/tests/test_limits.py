@@ -146,6 +146,14 @@ def test_a_few_calls_are_prepared_ahead_and_depart_in_their_order_as_places_beco
     run(work)
 
 
+async def departed(limits: Limiter, many: int) -> list[Turn]:
+    """Return so many turns whose calls are in flight."""
+    turns = [begin(limits) for _ in range(many)]
+    for turn in turns:
+        await turn.depart()
+    return turns
+
+
 def test_nothing_is_prepared_ahead_where_a_minute_is_limited():
     async def work(clock: FixedClock) -> None:
         for limits in (limiter(clock, in_flight=8, requests=1000), limiter(clock, in_flight=8, tokens=1000)):
@@ -158,9 +166,7 @@ def test_nothing_is_prepared_ahead_where_a_minute_is_limited():
 def test_who_is_prepared_and_stops_waiting_frees_its_turn():
     async def work(clock: FixedClock) -> None:
         limits = limiter(clock, in_flight=4)
-        flying = [begin(limits) for _ in range(4)]
-        for turn in flying:
-            await turn.depart()
+        flying = await departed(limits, 4)
         prepared = begin(limits)
         departing = asyncio.ensure_future(prepared.depart())
         await settled()
@@ -182,9 +188,7 @@ def test_a_pause_holds_turns_and_nobody_who_has_one():
 
     async def work(clock: FixedClock) -> None:
         limits = limiter(clock, in_flight=8)
-        flying = [begin(limits) for _ in range(8)]
-        for turn in flying:
-            await turn.depart()
+        flying = await departed(limits, 8)
         departing = [asyncio.ensure_future(begin(limits).depart()) for _ in range(2)]
         flying[0].pause(30)
         waiting = asyncio.ensure_future(limits.turn("m"))

@@ -30,11 +30,11 @@ from casebound.store.events import SAFETY_DELAY_S, EventLog
 from casebound.store.package import Package
 from casebound.store.preview import Preview
 
-# At most so many connections to the database are open. More of them take no more look-ups through the one interpreter,
-# and each costs memory.
-MOST_LOOK_UPS = 8
 T = TypeVar("T")
 
+# At most so many connections to the database are open. More of them take no more look-ups through the one interpreter,
+# and each costs memory.
+_MOST_LOOK_UPS = 8
 # The key is refused, or the account is used up: the same server refuses whoever asks next.
 _REFUSES_ALL = ("LLM_AUTH", "LLM_QUOTA")
 
@@ -67,7 +67,7 @@ class Engine:
     gate: Gate = field(default_factory=Gate)
     tally: Tally = field(default_factory=Tally)
     on_refusal: Callable[[ProviderError], None] = unheard
-    _look_ups: Blocking = field(default_factory=lambda: Blocking(MOST_LOOK_UPS, "casebound-look-up"))
+    _look_ups: Blocking = field(default_factory=lambda: Blocking(_MOST_LOOK_UPS, "casebound-look-up"))
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _source: CatalogSource | None = None
     _policies: tuple[StagePolicy, ...] | None = None

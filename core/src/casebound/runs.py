@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 
@@ -148,15 +148,10 @@ class Run:
                 _check_lease(index, self.options.package_id, owner)
             dispatch = self._dispatch(index, owner)
             engine.gate, engine.tally, engine.on_refusal = self.gate, self.tally, dispatch.refused
-            threshold = gc.get_threshold()
-            if 0 < threshold[0] < _COLLECTED_AFTER:  # 0: whoever calls us has switched it off
-                gc.set_threshold(_COLLECTED_AFTER, *threshold[1:])
-            gc.freeze()  # what is loaded by now stays loaded: the collector need not look at it again for every case
             try:
-                project.work(self._supervised(dispatch, began))
+                with _collecting_less():
+                    project.work(self._supervised(dispatch, began))
             finally:
-                gc.unfreeze()
-                gc.set_threshold(*threshold)
                 engine.gate, engine.tally, engine.on_refusal = Gate(), Tally(), unheard
             if isinstance(dispatch.failure, OSError):
                 raise dispatch.failure
@@ -256,6 +251,20 @@ def _is_of(workspace: Workspace, package_id: str, case_id: str | None) -> bool:
         admission = workspace.package(package_id).load_if(layout.ADMISSION, Admission)
         return admission is not None and admission.case_id == case_id
     return False
+
+
+@contextmanager
+def _collecting_less() -> Iterator[None]:
+    """Let the collector pass over what is loaded by now, and look less often at what comes."""
+    before = gc.get_threshold()
+    if 0 < before[0] < _COLLECTED_AFTER:  # 0: whoever calls us has switched it off
+        gc.set_threshold(_COLLECTED_AFTER, *before[1:])
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
 
 
 def _check_lease(index: Index, package_id: str | None, owner: str) -> None:

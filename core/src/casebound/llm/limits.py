@@ -9,9 +9,10 @@ Rules:
   keeps its worst case. One that may take more than a whole minute's tokens is not refused, for that is an estimate: it
   waits until it is alone in its minute.
 - A call is prepared before it is sent: its request reaches the disk. So that no place stays empty meanwhile, a few more
-  calls have a turn than may be in flight, and depart as places become free, who is prepared first first. They are few,
-  because a process that is killed leaves requests behind that nobody sent, and because they are sent whatever a server
-  or a person says meanwhile; and there are none where a minute is limited, because its window begins with the turn.
+  calls have a turn than may be in flight, and depart as places become free, in the order in which they are ready. They
+  are few, because a process that is killed leaves requests behind that nobody sent, and because they are sent whatever
+  a server or a person says meanwhile; and there are none where a minute is limited, because its window begins with the
+  turn.
 - Where a server asks for a pause, everybody who would ask that model of it waits, and only they: a fallback to another
   model goes on, and who is impatient, because somebody else would be asked at once, asks. After the pause one call goes
   first, alone, and the others when it ended without another wish: a server that is overloaded hears one call a pause.
@@ -164,9 +165,6 @@ class Limiter:
 
     async def depart(self, turn: Turn) -> None:
         """Wait until `turn` may be in flight."""
-        if not self._prepared and self._flying < self._limits.in_flight:
-            self._fly(turn)
-            return
         leave: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._prepared.append((turn, leave))
         self._let_fly()
@@ -238,12 +236,9 @@ class Limiter:
         while self._prepared and self._flying < self._limits.in_flight:
             turn, leave = self._prepared.popleft()
             if not leave.done():  # else it does not wait any more
-                self._fly(turn)
+                self._flying += 1
+                turn.flying = True
                 leave.set_result(None)
-
-    def _fly(self, turn: Turn) -> None:
-        self._flying += 1
-        turn.flying = True
 
     def _next_lane(self, now: float) -> Lane | None:
         """Return the lane of whoever waits longest and is held by no pause, None where there is nobody."""
