@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import orjson
 import rfc8785
@@ -31,57 +30,79 @@ def canonical_bytes(value: object) -> bytes:
         ContractError: a float, a large integer, a lone surrogate or any other type, with the JSON pointer of it.
     """
     try:
-        if _needs_care(value):
-            if error := _refusal(value):
-                raise error
-            return rfc8785.dumps(value)  # type: ignore[arg-type]  # checked just above
-        return _encode(value)
+        quick = _quickly(value)
+        return _with_care(value) if quick is None else quick
     except (UnicodeEncodeError, rfc8785.CanonicalizationError) as exc:
         raise ContractError("CONTRACT_JSON", found="a text with a lone surrogate", where="canonical JSON") from exc
     except RecursionError as exc:
         raise ContractError("CONTRACT_JSON", found="nesting without end, or too deep", where="canonical JSON") from exc
 
 
-def _encode(value: object) -> bytes:
-    """Return the canonical JSON of what needs no care.
+_CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # escapes are those of RFC 8785 by themselves
+_PLAIN = frozenset({str, int, bool, type(None)})
+_standard = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
-    Both encoders escape exactly what RFC 8785 says, and their order of keys, by code point, is that of the RFC here.
-    The standard one is slower, nests deeper, and says of a text that it has a lone surrogate.
+
+def _quickly(value: object) -> bytes | None:
+    """Return the canonical JSON of `value` as orjson makes it; None where it does not. This runs for every artifact.
+
+    Its order of keys, by code point, is that of RFC 8785 as far as no key is beyond the basic plane.
     """
+    if not _is_plain([value]):
+        return None
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError:
-        return _standard(value).encode()
+        encoded = orjson.dumps(value, option=_CANONICAL)
+    except orjson.JSONEncodeError:  # a large integer, a lone surrogate, too deep for it, a key that is no text
+        return None
+    if not encoded.isascii() and _has_key_beyond(value):
+        return None
+    # orjson's bytes have room to grow, up to ten times as much; what is kept is a copy that has none.
+    return bytes(memoryview(encoded))
+
+
+def _is_plain(parts: Iterable[object]) -> bool:
+    """Tell whether there is nothing in `parts` but what JSON has, and no float."""
+    for part in parts:
+        kind = type(part)
+        if kind in _PLAIN:
+            continue
+        if kind is dict:
+            inner: Iterable[object] = part.values()  # type: ignore[attr-defined]  # a dict, by the line above
+        elif kind is list or kind is tuple:
+            inner = part  # type: ignore[assignment]  # a sequence, by the line above
+        else:
+            return False
+        if not _is_plain(inner):
+            return False
+    return True
+
+
+def _has_key_beyond(value: object) -> bool:
+    """Tell whether a key in plain `value` is beyond the basic plane."""
+    parts: Iterable[object] = ()
+    if isinstance(value, dict):
+        if max("".join(value), default="") > "\uffff":
+            return True
+        parts = value.values()
+    elif isinstance(value, list | tuple):
+        parts = value
+    for part in parts:  # noqa: SIM110  # a generator would need twice the depth
+        if _has_key_beyond(part):
+            return True
+    return False
+
+
+def _with_care(value: object) -> bytes:
+    """Return the canonical JSON of what orjson does not make: it is refused, nests deep, or has a key beyond."""
+    if error := _refusal(value):
+        raise error
+    if _has_key_beyond(value):
+        return rfc8785.dumps(value)  # type: ignore[arg-type]  # checked just above
+    return _standard(value).encode()
 
 
 _in_order = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _NULLS = (b":null", b"[null", b",null")
-_standard = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
-
-
-def _needs_care(value: object) -> bool:
-    """Tell whether a part of `value` is refused, or has a key beyond the basic plane. This runs for every artifact."""
-    owner = type(value)
-    parts: Iterable[Any]
-    if owner is dict:
-        try:
-            keys = "".join(value)  # type: ignore[arg-type]  # a dict; its keys all at once, for there are thousands
-        except TypeError:
-            return True
-        if not keys.isascii() and max(keys) > "\uffff":
-            return True
-        parts = value.values()  # type: ignore[attr-defined]  # a dict, by the line above
-    elif owner is list or owner is tuple:
-        parts = value  # type: ignore[assignment]  # a sequence, by the line above
-    else:
-        return owner is not str and owner is not bool and value is not None and not _is_safe_integer(value)
-    for part in parts:
-        kind = type(part)
-        if kind is str or part is None or kind is bool:
-            continue
-        if _needs_care(part):
-            return True
-    return False
 
 
 def _is_safe_integer(value: object) -> bool:
@@ -101,8 +122,10 @@ def _refusal(value: object, pointer: str = "") -> ContractError | None:
                 return error
         return None
     if isinstance(value, list | tuple):
-        errors = (_refusal(item, f"{pointer}/{index}") for index, item in enumerate(value))
-        return next((error for error in errors if error), None)
+        for index, item in enumerate(value):
+            if error := _refusal(item, f"{pointer}/{index}"):
+                return error
+        return None
     what = f"the integer {value}" if kind is int else f"a value of type {kind.__name__}"
     return ContractError("CONTRACT_JSON", found=what, pointer=pointer)
 
