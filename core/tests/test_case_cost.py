@@ -184,6 +184,15 @@ def test_a_case_that_goes_to_its_end_reads_hardly_anything_again(disk: Disk, mod
     assert max(disk.read.values()) <= 2
 
 
+def test_a_run_reads_of_a_case_only_what_was_there_before(tmp_path: Path, disk: Disk) -> None:
+    inventory = write_inventory(tmp_path / "project")
+    inventory.admit(1)
+    before = {str(path) for path in tmp_path.glob("project/workspace/cases/**/*") if path.is_file()}
+    disk.read.clear()
+    assert execute(inventory, InventoryModel()).dispatches == CALLS
+    assert disk.read.keys() == before
+
+
 def test_a_case_that_the_end_of_a_run_stops_is_not_flushed_on_its_loop(tmp_path: Path, disk: Disk) -> None:
     inventory = write_inventory(tmp_path / "project")
     inventory.admit(1)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from casebound.canonical import canonical_bytes, digest_of
 from casebound.contracts.case import Admission
-from casebound.contracts.model_call import ModelReply
+from casebound.contracts.model_call import ModelReply, Outcome
 from casebound.errors import CaseboundError, IntegrityError, SettingsError, UnavailableError
 from casebound.host import build_host
 from casebound.store import Package, Workspace, disk, write
@@ -479,6 +479,43 @@ def test_who_holds_a_package_looks_for_a_name_once_and_again_where_it_is_told_to
         assert package.exists("a/g")
     (package.root / "a" / "g").unlink()
     assert not package.exists("a/g")
+
+
+def test_a_small_artifact_is_loaded_once_while_the_package_is_kept_open(package: Package) -> None:
+    reply = ModelReply(text="x", finish_reason="stop")
+    with package.keep_open():
+        package.create_artifact("reply.json", reply)
+        package.flush_now()
+        assert package.load("reply.json", ModelReply) is reply
+        with pytest.raises(IntegrityError, match="STORE_"):
+            package.load("reply.json", Outcome)
+    with package.keep_open():
+        read = package.load("reply.json", ModelReply)
+        assert read == reply
+        assert read is not reply
+        assert package.load("reply.json", ModelReply) is read
+        (package.root / "reply.json").write_bytes(b"damaged")
+    with pytest.raises(IntegrityError, match="STORE_JSON"):
+        package.load("reply.json", ModelReply)
+
+
+def test_a_large_artifact_does_not_stay_in_memory(package: Package) -> None:
+    reply = ModelReply(text="x" * 5000, finish_reason="stop")
+    with package.keep_open():
+        package.create_artifact("reply.json", reply)
+        package.flush_now()
+        assert package.load("reply.json", ModelReply) is not reply
+
+
+def test_an_artifact_that_could_not_be_written_is_not_loaded(package: Package) -> None:
+    package.create("a/f", b"")
+    with package.keep_open():
+        package.create_artifact("a/reply.json", ModelReply(text="ours", finish_reason="stop"))
+        (package.root / "a" / "reply.json").write_bytes(b"of somebody else")
+        with pytest.raises(IntegrityError, match="STORE_CONFLICT"):
+            package.flush_now()
+        with pytest.raises(IntegrityError, match="STORE_JSON"):
+            package.load("a/reply.json", ModelReply)
 
 
 def test_what_is_ahead_is_found_whenever_it_was_created(package: Package) -> None:

@@ -25,6 +25,7 @@ from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
 TMP = "tmp"
+MOST_REMEMBERED = 2048  # bytes of an artifact that stays in memory
 MOST_FOLDERS = 64  # that nest in a package; each one keeps a descriptor open while it is walked
 
 
@@ -46,6 +47,7 @@ class Package:
         self._created: dict[str, tuple[int, str]] = {}
         self._ahead: dict[str, bytes] = {}  # by path: what was created, and is not on the disk yet
         self._names: Names | None = None  # while nobody else adds any
+        self._small: dict[str, Artifact] = {}  # by path: what was created or read while it is kept open
 
     def open(self, path: str = "", *, create: bool = False) -> AbstractContextManager[int]:
         """Open the folder at `path`, by default the package's own, for its descriptor. Raises as `Folders.open`."""
@@ -62,7 +64,10 @@ class Package:
             yield
             return
         with self._folders.keep(), closing(self._growing), self.flushing():
-            yield
+            try:
+                yield
+            finally:
+                self._small.clear()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -138,6 +143,7 @@ class Package:
 
     def _drop(self) -> None:
         self._ahead.clear()
+        self._small.clear()
         self.look_again()
 
     def _below(self, path: str) -> str:
@@ -281,7 +287,10 @@ class Package:
 
     def create_artifact(self, path: str, artifact: Artifact) -> str:
         """Create `artifact` at `path` and return its digest."""
-        return self.create(path, artifact.to_bytes())
+        data = artifact.to_bytes()
+        digest = self.create(path, data)
+        self._remember(path, artifact, len(data))
+        return digest
 
     def load(self, path: str, model: type[A]) -> A:
         """Return the artifact at `path`; its bytes must be canonical and its format known.
@@ -289,12 +298,27 @@ class Package:
         Raises:
             IntegrityError: `STORE_MISSING`, `STORE_JSON` or `STORE_VERSION`, with the pointer.
         """
-        return parse_artifact(self.require(path), path, model)
+        found = self.load_if(path, model)
+        if found is None:
+            raise IntegrityError("STORE_MISSING", path=path)
+        return found
 
     def load_if(self, path: str, model: type[A]) -> A | None:
         """Return the artifact at `path`, None where there is nothing. Raises as `load`."""
+        known = self._small.get(path)
+        if type(known) is model:
+            return known
         data = self.read(path)
-        return None if data is None else parse_artifact(data, path, model)
+        if data is None:
+            return None
+        artifact = parse_artifact(data, path, model)
+        self._remember(path, artifact, len(data))
+        return artifact
+
+    def _remember(self, path: str, artifact: Artifact, size: int) -> None:
+        """Keep what is small and asked for again: what a call came to is read a second time for the case's row."""
+        if self._folders.is_kept and size <= MOST_REMEMBERED:
+            self._small[path] = artifact
 
     def stamp(self, path: str) -> tuple[int, str]:
         """Return size and digest of the file at `path`: as it was created through this object, else as it is read.
