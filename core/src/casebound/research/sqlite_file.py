@@ -111,8 +111,7 @@ def _authorizer(tables: Collection[str]) -> Callable[[int, str | None, str | Non
 
 def signature_of(path: Path) -> Signature:
     """Return size, time and inode of the files of the database: what changes with a commit, or with another file."""
-    found = [file.stat() for file in _files(path)]
-    return tuple((status.st_size, status.st_mtime_ns, status.st_ino) for status in found)
+    return tuple((status.st_size, status.st_mtime_ns, status.st_ino) for _, status in _files(path))
 
 
 class Digests:
@@ -129,7 +128,7 @@ class Digests:
     def digest_of_file(self, path: Path) -> str:
         """Return the digest of the database: its file, and its write-ahead log where that is not empty."""
         digest = RunningDigest()
-        for file in _files(path):
+        for file, _ in _files(path):
             descriptor, place = self._open(file), 0
             while chunk := os.pread(descriptor, _CHUNK, place):
                 digest.update(chunk)
@@ -142,8 +141,8 @@ class Digests:
             os.close(self._opened.pop())
         self._by_file.clear()
 
-    def _open(self, file: Path) -> int:
-        status = file.stat()
+    def _open(self, file: str) -> int:
+        status = os.stat(file)
         known = self._by_file.get((status.st_dev, status.st_ino))
         if known is not None:
             return known
@@ -154,6 +153,12 @@ class Digests:
         return descriptor
 
 
-def _files(path: Path) -> list[Path]:
-    log = path.with_name(path.name + "-wal")
-    return [path, log] if log.is_file() and log.stat().st_size else [path]
+def _files(path: Path) -> list[tuple[str, os.stat_result]]:
+    """Return the files of the database, each as it stands: some times for each look-up, so without `pathlib`."""
+    name = os.fspath(path)
+    found = [(name, os.stat(name))]
+    with suppress(FileNotFoundError, NotADirectoryError):
+        log = os.stat(f"{name}-wal")
+        if stat.S_ISREG(log.st_mode) and log.st_size:
+            found.append((f"{name}-wal", log))
+    return found
