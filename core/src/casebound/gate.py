@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -39,13 +39,14 @@ class Gate:
         self.passed = 0
         self.reason: str | None = None
         self._most = most
-        self._closed = asyncio.Event()
+        self._waiting: set[asyncio.Future[Any]] = set()
 
     def close(self, reason: str) -> None:
         """Let nothing more through, and wake everybody who waits in front of it; the first reason stays."""
         if self.reason is None:
             self.reason = reason
-            self._closed.set()
+            for task in self._waiting:
+                task.cancel()
 
     def check(self) -> None:
         """Raise `Stopped` where it is closed, or where one call more would be too many; that closes it."""
@@ -65,11 +66,14 @@ class Gate:
         Raises:
             Stopped: the gate was closed first; `waiting` has been cancelled then, and has ended.
         """
-        task, closed = asyncio.ensure_future(waiting), asyncio.ensure_future(self._closed.wait())
+        task = asyncio.ensure_future(waiting)
+        if self.reason is not None and not task.done():
+            task.cancel()
+        self._waiting.add(task)
         try:
-            await asyncio.wait({task, closed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task})
         finally:
-            closed.cancel()
+            self._waiting.discard(task)
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task})

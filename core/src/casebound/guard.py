@@ -6,9 +6,7 @@ ours, or choose the exit status of a command.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import wraps
+from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from casebound.errors import CaseboundError, PluginError
@@ -17,20 +15,27 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@contextmanager
-def plugin_guard(where: str, *, path: str | None = None) -> Iterator[None]:
-    """Run a plugin's code; `where` says which.
+class plugin_guard:  # noqa: N801  # it reads as what it is used as; a generator would cost four times as much
+    """Run a plugin's code in the block; `where` says which.
 
     Raises:
         PluginError: `PLUGIN_BROKEN`, with the type of what it raised; its text may hold a secret.
         CaseboundError: what the plugin raised on purpose.
     """
-    try:
-        yield
-    except CaseboundError:
-        raise
-    except (Exception, SystemExit) as exc:
-        raise PluginError("PLUGIN_BROKEN", where=where, found=type(exc).__name__, path=path) from exc
+
+    __slots__ = ("_path", "_where")
+
+    def __init__(self, where: str, *, path: str | None = None) -> None:
+        self._where = where
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, raised: BaseException | None, traceback: object) -> None:
+        if isinstance(raised, Exception | SystemExit) and not isinstance(raised, CaseboundError):
+            found = type(raised).__name__
+            raise PluginError("PLUGIN_BROKEN", where=self._where, found=found, path=self._path) from raised
 
 
 def guarded(function: Callable[P, T], returns: type[T], where: str) -> Callable[P, T]:
@@ -40,7 +45,6 @@ def guarded(function: Callable[P, T], returns: type[T], where: str) -> Callable[
         PluginError: `PLUGIN_BROKEN`; `PLUGIN_OFFER` where it returns something else.
     """
 
-    @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         with plugin_guard(where):
             return checked(function(*args, **kwargs), returns, where)
