@@ -81,7 +81,8 @@ def _has_key_beyond(value: object) -> bool:
     """Tell whether a key in plain `value` is beyond the basic plane."""
     parts: Iterable[object] = ()
     if isinstance(value, dict):
-        if max("".join(value), default="") > "\uffff":
+        keys = "".join(value)
+        if not keys.isascii() and max(keys) > "\uffff":
             return True
         parts = value.values()
     elif isinstance(value, list | tuple):
@@ -102,7 +103,6 @@ def _with_care(value: object) -> bytes:
 
 
 _in_order = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_NULLS = (b":null", b"[null", b",null")
 
 
 def _is_safe_integer(value: object) -> bool:
@@ -146,7 +146,7 @@ def sent_bytes(value: Mapping[str, object]) -> bytes:
     except orjson.JSONEncodeError:  # what the standard one can do, or says better: large integers, surrogates
         return _in_order(value).encode()
     # orjson writes null for what is no number; the standard one refuses it.
-    return _in_order(value).encode() if any(null in data for null in _NULLS) else data
+    return data if b"null" not in data or _is_plain([value]) else _in_order(value).encode()
 
 
 def readable_bytes(value: object) -> bytes:
