@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 
 import orjson
@@ -40,6 +41,7 @@ def canonical_bytes(value: object) -> bytes:
 
 _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER  # escapes are those of RFC 8785 by themselves
 _PLAIN = frozenset({str, int, bool, type(None)})
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _standard = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
@@ -81,8 +83,7 @@ def _has_key_beyond(value: object) -> bool:
     """Tell whether a key in plain `value` is beyond the basic plane."""
     parts: Iterable[object] = ()
     if isinstance(value, dict):
-        keys = "".join(value)
-        if not keys.isascii() and max(keys) > "\uffff":
+        if _BEYOND.search("".join(value)):
             return True
         parts = value.values()
     elif isinstance(value, list | tuple):
