@@ -172,20 +172,20 @@ def test_a_connection_is_kept_as_long_as_the_file_is_the_same(world, tmp_path):
         event.listen(source._database.engine, "connect", lambda *_: connected.append(1))
         frozen = source.freeze_catalog(CATALOG)
 
-        def names() -> list[str]:
-            [capture] = source.look_up_all([(frozen, "node")], 8)
+        def names(term: str) -> list[str]:
+            [capture] = source.look_up_all([(frozen, term)], 8)
             return [row[1] for row in capture.rows]
 
         fill(world, [Host("1", "node one")])
-        assert names() == names() == ["node one"]
+        assert names("node") == names("ode") == ["node one"]
         assert len(connected) == 2  # one read the columns, of the file before it was filled
         fill(world, [Host("1", "node two")])
-        assert names() == ["node two"]
+        assert names("node") == ["node two"]
         other = tmp_path / "other.db"
         shutil.copy(world, other)
         fill(other, [Host("1", "node six")])
         os.replace(other, world)
-        assert names() == names() == ["node six"]
+        assert names("node") == names("ode") == ["node six"]
         assert len(connected) == 4
 
 
@@ -207,7 +207,7 @@ def test_a_file_that_takes_the_place_of_another_while_it_is_opened_is_not_answer
         frozen = source.freeze_catalog(CATALOG)
         source.close()  # so that the next look-up connects
         monkeypatch.setattr(sqlite3, "connect", late)
-        captures = [source.look_up_all([(frozen, "node")], 8)[0] for _ in range(2)]
+        captures = [source.look_up_all([(frozen, term)], 8)[0] for term in ("node", "ode")]
         assert [(capture.rows[0][1], capture.binding.file_digest) for capture in captures] == [
             ("node six", digest_of(world.read_bytes()))
         ] * 2

@@ -4,6 +4,7 @@ Rules:
 - Every search of a batch sees one state of the data; if one fails, none has a result.
 - Rows are streamed: memory grows with `max_candidates`, not with the table.
 - What is kept depends on the rows alone: exact match, then shorter name, then name, then id, then the whole row.
+- A file that is still the same is not asked the same again (ADR 19).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from casebound.research.fold import check_term, prefilter_pattern
 from casebound.research.freeze import check_table, fit_catalog, fit_rule
 from casebound.research.matching import LimitMet, Matching, Scan, rows_of_entity
 from casebound.research.query import ColumnKind, Query, entity_query, look_up_query, rendered
+from casebound.research.remembered import Remembered
 from casebound.research.scope import entity_scope, look_up_scope
 from casebound.specs import Catalog, EnrichmentRule
 
@@ -45,6 +47,7 @@ class SqlSource:
         self._digest: tuple[sqlite_file.Signature, str] | None = None
         self._digests = sqlite_file.Digests()
         self._digesting = Lock()
+        self._remembered = Remembered()
 
     @classmethod
     def open(
@@ -72,13 +75,19 @@ class SqlSource:
 
     def binding(self) -> Binding:
         """Return which state of which database answers now."""
+        if (known := self._known_binding()) is not None:
+            return known
+        with self._reading() as (_, binding):
+            return binding
+
+    def _known_binding(self) -> Binding | None:
+        """Return which state answers now, where that takes no question to the database."""
         path, known = self._database.path, self._digest
         if path is None:
             return self._bind(None)
         if known is not None and known[0] == self._signature(path):
             return self._bind(known[1])
-        with self._reading() as (_, binding):
-            return binding
+        return None
 
     def freeze_catalog(self, catalog: Catalog) -> CatalogInput:
         """Return the catalog with the columns that its table really has, in their real spelling."""
@@ -110,11 +119,16 @@ class SqlSource:
         kinds = [self._kind_of(catalog.table, catalog.name_column) for catalog, _ in searches]
         if not searches:
             return []
-        done: dict[tuple[CatalogInput, str], Capture] = {}
+        now = self._known_binding()
+        known = {} if now is None else self._remembered.of(now, searches, max_candidates)
+        if known.keys() == set(searches):
+            return [known[search] for search in searches]
         with self._reading() as (connection, binding):
+            done = known if binding == now else {}
             for search, kind in zip(searches, kinds, strict=True):
                 if search not in done:
                     done[search] = self._look_up(connection, binding, search, kind, max_candidates)
+        self._remembered.keep(binding, done, max_candidates)
         return [done[search] for search in searches]
 
     def entity_rows_all(self, pairs: Sequence[tuple[EnrichmentInput, str]], limit: int) -> list[EntityCapture]:
