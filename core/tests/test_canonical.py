@@ -65,6 +65,12 @@ def test_what_has_no_canonical_form_is_refused_with_its_pointer(value, pointer):
     assert (caught.value.code, caught.value.pointer) == ("CONTRACT_JSON", pointer)
 
 
+def test_a_key_may_be_of_a_kind_of_text():
+    class Word(str): ...
+
+    assert canonical_bytes({Word("b"): 1, "a": {Word("\U00010000"): 2}}) == '{"a":{"\U00010000":2},"b":1}'.encode()
+
+
 @pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}])
 def test_what_nests_deep_has_its_canonical_form_and_what_has_no_end_is_refused(wrap):
     value: object = 1

@@ -1,5 +1,6 @@
 """The same search of the same state of a file is answered from memory, exactly as the file would; nothing else is."""
 
+import os
 import sqlite3
 from contextlib import closing
 
@@ -99,6 +100,25 @@ def test_a_file_that_changes_before_it_is_asked_for_the_rest_is_asked_for_all(wo
     assert [row[0] for row in found[0].rows] == ["1", "3", "4"]
     assert {capture.binding for capture in found} == {source.binding()}
     assert asked == ["node", "node", "bay"]
+
+
+def test_a_log_that_goes_into_its_file_while_both_are_looked_at_is_not_overlooked(world, source, asked, monkeypatch):
+    with closing(sqlite3.connect(world)) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+    assert [row[0] for row in look_up(source, "bay")[0].rows] == ["2"]
+    writer, stat = sqlite3.connect(world), os.stat
+    with writer:
+        writer.execute("INSERT INTO hosts VALUES ('4', 'bay four')")
+
+    def close_after_the_first(path, *arguments, **options):
+        try:
+            return stat(path, *arguments, **options)
+        finally:
+            writer.close()  # as the last one: what was committed is in the file then, and the log is gone
+
+    source._database.engine.dispose()
+    monkeypatch.setattr(os, "stat", close_after_the_first)
+    assert [row[0] for row in look_up(source, "bay")[0].rows] == ["2", "4"]
 
 
 def test_a_file_that_is_gone_answers_nothing(world, source, asked):

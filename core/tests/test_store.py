@@ -484,11 +484,13 @@ def test_who_holds_a_package_looks_for_a_name_once_and_again_where_it_is_told_to
 def test_a_small_artifact_is_loaded_once_while_the_package_is_kept_open(package: Package) -> None:
     reply = ModelReply(text="x", finish_reason="stop")
     with package.keep_open():
-        package.create_artifact("reply.json", reply)
+        package.create_artifact("reply.json", reply, again=True)
         package.flush_now()
         assert package.load("reply.json", ModelReply) is reply
         with pytest.raises(IntegrityError, match="STORE_"):
             package.load("reply.json", Outcome)
+        package.look_again()
+        assert package.load("reply.json", ModelReply) is not reply
     with package.keep_open():
         read = package.load("reply.json", ModelReply)
         assert read == reply
@@ -502,15 +504,27 @@ def test_a_small_artifact_is_loaded_once_while_the_package_is_kept_open(package:
 def test_a_large_artifact_does_not_stay_in_memory(package: Package) -> None:
     reply = ModelReply(text="x" * 5000, finish_reason="stop")
     with package.keep_open():
-        package.create_artifact("reply.json", reply)
+        package.create_artifact("reply.json", reply, again=True)
         package.flush_now()
         assert package.load("reply.json", ModelReply) is not reply
+
+
+def test_what_is_created_over_a_small_artifact_is_loaded_until_the_flush_refuses_it(package: Package) -> None:
+    small, large = (ModelReply(text="x" * length, finish_reason="stop") for length in (1, 5000))
+    with package.keep_open():
+        package.create_artifact("reply.json", small, again=True)
+        package.flush_now()
+        package.create_artifact("reply.json", large, again=True)
+        assert package.load("reply.json", ModelReply) == large
+        with pytest.raises(IntegrityError, match="STORE_CONFLICT"):
+            package.flush_now()
+        assert package.load("reply.json", ModelReply) == small
 
 
 def test_an_artifact_that_could_not_be_written_is_not_loaded(package: Package) -> None:
     package.create("a/f", b"")
     with package.keep_open():
-        package.create_artifact("a/reply.json", ModelReply(text="ours", finish_reason="stop"))
+        package.create_artifact("a/reply.json", ModelReply(text="ours", finish_reason="stop"), again=True)
         (package.root / "a" / "reply.json").write_bytes(b"of somebody else")
         with pytest.raises(IntegrityError, match="STORE_CONFLICT"):
             package.flush_now()

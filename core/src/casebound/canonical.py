@@ -54,11 +54,11 @@ def _quickly(value: object) -> bytes | None:
         return None
     try:
         encoded = orjson.dumps(value, option=_CANONICAL)
-    except orjson.JSONEncodeError:  # a large integer, a lone surrogate, too deep for it, a key that is no text
+    except orjson.JSONEncodeError:  # a large integer, a lone surrogate, too deep for it, a key of another type
         return None
     if not encoded.isascii() and _has_key_beyond(value):
         return None
-    # orjson's bytes have room to grow, up to ten times as much; what is kept is a copy that has none.
+    # orjson's bytes have room to grow, many times as much; what is kept is a copy that has none.
     return bytes(memoryview(encoded))
 
 
@@ -117,7 +117,7 @@ def _refusal(value: object, pointer: str = "") -> ContractError | None:
         return None
     if isinstance(value, dict):
         for key, item in value.items():
-            if type(key) is not str:
+            if not isinstance(key, str):
                 return ContractError("CONTRACT_JSON", found=f"a key of type {type(key).__name__}", pointer=pointer)
             if error := _refusal(item, f"{pointer}/{escape_pointer(key)}"):
                 return error

@@ -1,8 +1,8 @@
 """Captures of a file that was asked before: while the file is the same, so is what a search finds in it.
 
 Many reports name the same few things, and each look-up reads the whole table. A binding with a digest names one state
-of a file, and a capture holds for as long as that is the state; of another one nothing is kept. Kept are bytes, up to a
-bound, and the oldest go first.
+of a file, and a capture holds for as long as that is the state; when it changes, everything is forgotten. What is kept
+are the bytes of captures, up to a bound; the first ones go first.
 """
 
 from __future__ import annotations

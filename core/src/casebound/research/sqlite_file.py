@@ -154,11 +154,14 @@ class Digests:
 
 
 def _files(path: Path) -> list[tuple[str, os.stat_result]]:
-    """Return the files of the database, each as it stands: some times for each look-up, so without `pathlib`."""
+    """Return the files of the database, each as it stands; without `pathlib`, for a look-up asks several times.
+
+    The log is looked at first: one that is gone by then was written to the file before.
+    """
     name = os.fspath(path)
-    found = [(name, os.stat(name))]
+    logs = []
     with suppress(FileNotFoundError, NotADirectoryError):
-        log = os.stat(f"{name}-wal")
-        if stat.S_ISREG(log.st_mode) and log.st_size:
-            found.append((f"{name}-wal", log))
-    return found
+        status = os.stat(f"{name}-wal")
+        if stat.S_ISREG(status.st_mode) and status.st_size:
+            logs.append((f"{name}-wal", status))
+    return [(name, os.stat(name)), *logs]

@@ -25,7 +25,7 @@ from casebound.strict_json import JsonError, parse_json
 
 A = TypeVar("A", bound=Artifact)
 TMP = "tmp"
-MOST_REMEMBERED = 2048  # bytes of an artifact that stays in memory
+MOST_REMEMBERED = 2048  # bytes of an artifact that stays in memory while its package is kept open
 MOST_FOLDERS = 64  # that nest in a package; each one keeps a descriptor open while it is walked
 
 
@@ -79,7 +79,8 @@ class Package:
             self._names = None
 
     def look_again(self) -> None:
-        """Forget which names were found: somebody else may have added some."""
+        """Forget what was found: somebody else may have written here."""
+        self._small.clear()
         if self._names is not None:
             self._names = self._found()
 
@@ -143,7 +144,6 @@ class Package:
 
     def _drop(self) -> None:
         self._ahead.clear()
-        self._small.clear()
         self.look_again()
 
     def _below(self, path: str) -> str:
@@ -278,6 +278,7 @@ class Package:
     def _take(self, path: str, data: bytes) -> None:
         if self._ahead.get(path, data) != data:
             raise other_content(self.root / path)
+        self._small.pop(path, None)
         if self._names is not None:
             try:
                 self._names.add(path)
@@ -285,11 +286,18 @@ class Package:
                 raise unwritable(self.root, exc) from exc
         self._ahead[path] = data
 
-    def create_artifact(self, path: str, artifact: Artifact) -> str:
-        """Create `artifact` at `path` and return its digest."""
+    def create_artifact(self, path: str, artifact: Artifact, *, again: bool = False) -> str:
+        """Create `artifact` at `path` and return its digest.
+
+        Args:
+            path: below the package.
+            artifact: what is to stand there.
+            again: it will be loaded again while the package is kept open, and nothing in it is anybody else's.
+        """
         data = artifact.to_bytes()
         digest = self.create(path, data)
-        self._remember(path, artifact, len(data))
+        if again:
+            self._remember(path, artifact, len(data))
         return digest
 
     def load(self, path: str, model: type[A]) -> A:
@@ -316,7 +324,7 @@ class Package:
         return artifact
 
     def _remember(self, path: str, artifact: Artifact, size: int) -> None:
-        """Keep what is small and asked for again: what a call came to is read a second time for the case's row."""
+        """Keep what is small, and perhaps asked for again."""
         if self._folders.is_kept and size <= MOST_REMEMBERED:
             self._small[path] = artifact
 
