@@ -52,6 +52,8 @@ class Names:
         self.within(folder)[name] = False
         while folder:
             folder, _, name = folder.rpartition("/")
+            if self.within(folder).get(name):
+                return  # then so are those above it
             self.within(folder)[name] = True
 
     def _listed(self, folder: str) -> _Listing:
