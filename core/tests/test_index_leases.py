@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 from casebound.testing.faults import start_child, wait_for
 from casebound.testing.index_place import LEASE_S, IndexPlace, Worker, cases, claim, dead_owner
 from casebound.workspace.lease import is_dead, new_owner
+from casebound.workspace.leases import Leases as RunLeases
 from casebound.workspace.row import CaseRow
+from casebound.workspace.selection import Selection
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -70,6 +73,27 @@ def test_nobody_knows_of_a_process_elsewhere_whether_it_lives(part: str, other: 
 
 def test_no_two_owners_have_one_name() -> None:
     assert len({new_owner() for _ in range(100)}) == 100
+
+
+def test_cases_that_end_in_one_turn_of_the_loop_are_given_back_in_one_transaction(tmp_path: Path, monkeypatch) -> None:
+    with IndexPlace.write(tmp_path).open(*cases(5)) as index:
+        written: list[int] = []
+        release_all = index.release_all
+
+        def noted(owner: str, rows: Sequence[tuple[CaseRow, str | None]]) -> None:
+            written.append(len(rows))
+            release_all(owner, rows)
+
+        async def end_all() -> None:
+            leases = RunLeases(index, new_owner(), lease_s=LEASE_S, derive=CaseRow)
+            names = await leases.claim(5, Selection())
+            await asyncio.gather(*(leases.release(CaseRow(name, state="review"), None) for name in names))
+            assert await leases.held() == []
+
+        monkeypatch.setattr(index, "release_all", noted)
+        asyncio.run(end_all())
+        assert written == [5]
+        assert {row.state for row in index.rows()} == {"review"}
 
 
 class Leases(RuleBasedStateMachine):

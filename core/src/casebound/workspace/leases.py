@@ -2,7 +2,7 @@
 
 Rules:
 - The thread is the index's alone, and asks one thing after the other: look-ups that are slow hold up no lease.
-- What ends while rows are being written is written with the next ones, in one transaction.
+- What ends in the same turn of the loop, or while rows are being written, is written in one transaction.
 - No lease outlives its run, however that ends; a case that it leaves is given back as its files are then.
 """
 
@@ -97,6 +97,7 @@ class Leases:
         """
         self._ended.append((row, code))
         async with self._writing:
+            await asyncio.sleep(0)  # whoever ends in this turn of the loop comes along
             rows, self._ended = self._ended, []
             if rows:
                 await self._ask(lambda: self._index.release_all(self.owner, rows))
