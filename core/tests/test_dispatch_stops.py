@@ -13,6 +13,7 @@ from casebound.progress import derive_progress
 from casebound.result import derive_result
 from casebound.runs import Run, RunOptions
 from casebound.store.write import unwritable
+from casebound.testing import inventory_phases
 from casebound.testing.faults import watch
 from casebound.testing.inventory import settings_text, write_inventory
 from casebound.testing.inventory_model import InventoryModel
@@ -289,6 +290,17 @@ def test_phases_of_plugins_follow_and_a_run_may_stop_before_them(inventory):
     summary = execute(inventory, RaisingProvider(), phases=True, jobs=1)
     assert (budget_left(inventory.workspace), summary.exit_status) == (5, 0)
     assert all(row.finished for row in rows_of(inventory).values())
+
+
+def test_what_a_phase_does_to_its_case_is_seen_at_once(inventory, monkeypatch):
+    def damage(package):
+        (package / "admission.json").write_bytes(b"{}")
+
+    inventory.admit(1)
+    monkeypatch.setattr(inventory_phases, "hypothesis", damage)
+    execute(inventory, InventoryModel(), phases=True, stop_after="hypothesis")
+    (row,) = rows_of(inventory).values()
+    assert (row.state, row.code) == ("broken", "STORE_JSON")
 
 
 # --- before anything is written ---------------------------------------------------------------------------------------
