@@ -47,7 +47,7 @@ class SystemClock:
 
 def format_time(moment: datetime) -> str:
     """Return `moment` as artifacts write it: RFC 3339, UTC, whole milliseconds (`2026-11-01T08:00:00.000Z`)."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
 def parse_time(text: str) -> datetime:
