@@ -86,16 +86,11 @@ def test_a_file_that_has_changed_is_asked_anew(world, source, asked, mode):
 def test_a_file_that_changes_before_it_is_asked_for_the_rest_is_asked_for_all(world, source, asked):
     look_up(source, "node")
 
-    left = ["once"]
-
-    def write_once(*_):
-        if not left:
-            return
-        left.clear()
+    def write(*_):
         with closing(sqlite3.connect(world)) as writer, writer:
             writer.execute("INSERT INTO hosts VALUES ('4', 'node four')")
 
-    event.listen(source._database.engine, "checkout", write_once)
+    event.listen(source._database.engine, "checkout", write, once=True)
     found = look_up(source, "node", "bay")
     assert [row[0] for row in found[0].rows] == ["1", "3", "4"]
     assert {capture.binding for capture in found} == {source.binding()}

@@ -103,9 +103,6 @@ def _with_care(value: object) -> bytes:
     return _standard(value).encode()
 
 
-_in_order = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-
-
 def _is_safe_integer(value: object) -> bool:
     return type(value) is int and abs(value) <= MAX_SAFE_INTEGER
 
@@ -134,6 +131,9 @@ def _refusal(value: object, pointer: str = "") -> ContractError | None:
 def digest_of(data: bytes) -> str:
     """Return the digest of `data`, `sha256:` and 64 hexadecimal digits."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+_in_order = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def sent_bytes(value: Mapping[str, object]) -> bytes:

@@ -4,7 +4,7 @@ Rules:
 - Every search of a batch sees one state of the data; if one fails, none has a result.
 - Rows are streamed: memory grows with `max_candidates`, not with the table.
 - What is kept depends on the rows alone: exact match, then shorter name, then name, then id, then the whole row.
-- A file that is still the same is not asked the same again (ADR 19).
+- A search is not made again in a file that is still the same (ADR 19).
 """
 
 from __future__ import annotations

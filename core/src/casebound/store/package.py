@@ -324,7 +324,7 @@ class Package:
         return artifact
 
     def _remember(self, path: str, artifact: Artifact, size: int) -> None:
-        """Keep what is small, and perhaps asked for again."""
+        """Keep an artifact where it is small enough, and the package is kept open."""
         if self._folders.is_kept and size <= MOST_REMEMBERED:
             self._small[path] = artifact
 
